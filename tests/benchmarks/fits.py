@@ -76,8 +76,8 @@ def rows(scale=1.0):
     times = max(int(100 * scale), 20)
     data = [sm.Example(str(i), sm.JsonDataModel(Question(text=f"x{i}")), "x") for i in range(times)]
     per = times * (STEPS + 1)
-    yield paired("a row of fit, beside its call and its reward", lambda: fit(data), lambda: by_hand(data),
-                 budget=15, per=per, rounds=5 if scale >= 1 else 1)  # fmt: skip
+    yield paired("a row of fit, added to its call and its reward", lambda: fit(data), lambda: by_hand(data),
+                 budget=100, unit="µs", per=per, rounds=9 if scale >= 1 else 1)  # fmt: skip
     few, seconds = data[:20], 0.05 if scale >= 1 else 0.005
     yield paired(
         "a run with a journal, beside one without: rows of 50 ms, 4 at once",

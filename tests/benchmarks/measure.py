@@ -30,6 +30,7 @@ class Row:
         floor_us: Microseconds of the floor, the median round; None where the budget is absolute.
         budget: The most that is good enough: a ratio, or microseconds.
         got: The ratio, or the microseconds.
+        unit: Of both: times the floor, or microseconds.
     """
 
     what: str
@@ -37,11 +38,7 @@ class Row:
     floor_us: float | None
     budget: float
     got: float
-
-    @property
-    def unit(self) -> str:
-        """Whether `got` and `budget` are times the floor, or microseconds."""
-        return "µs" if self.floor_us is None else "x"
+    unit: str = "x"
 
 
 def timed(fn, clock=cpu) -> float:
@@ -51,8 +48,8 @@ def timed(fn, clock=cpu) -> float:
     return clock() - start
 
 
-def paired(what, ours, floor, *, budget, per=1, rounds=9, clock=cpu) -> Row:
-    """Measure `ours` against `floor`; `per` is how many units one run does."""
+def paired(what, ours, floor, *, budget, unit="x", per=1, rounds=9, clock=cpu) -> Row:
+    """Measure `ours` against `floor`, as a ratio or as the microseconds that are added to each of `per` units."""
     pairs = []
     if rounds > 1:  # the first run of all warms up
         ours(), floor()
@@ -64,9 +61,9 @@ def paired(what, ours, floor, *, budget, per=1, rounds=9, clock=cpu) -> Row:
             pairs.append((timed(ours, clock), timed(floor, clock)))
     finally:
         gc.enable()
-    ratio = statistics.median(a / b for a, b in pairs)
+    got = statistics.median(a / b if unit == "x" else (a - b) / per * 1e6 for a, b in pairs)
     medians = [statistics.median(column) / per * 1e6 for column in zip(*pairs, strict=True)]
-    return Row(what, medians[0], medians[1], budget, ratio)
+    return Row(what, medians[0], medians[1], budget, got, unit)
 
 
 def alone(what, ours, *, budget_us, per=1, rounds=9) -> Row:
@@ -77,7 +74,7 @@ def alone(what, ours, *, budget_us, per=1, rounds=9) -> Row:
         each = statistics.median(timed(ours) for _ in range(rounds)) / per * 1e6
     finally:
         gc.enable()
-    return Row(what, each, None, budget_us, each)
+    return Row(what, each, None, budget_us, each, "µs")
 
 
 def table(rows) -> str:
