@@ -28,12 +28,12 @@ from .batches import as_row
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import CallRecord, Executor, Ran, Rollout
-from .runs import Budget, Runner, identity_of
+from .runs import Budget, Key, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
-_Job: TypeAlias = tuple[str, Example, State, int, LanguageModel | None]
+_Job: TypeAlias = tuple[Key, Example, State, int, LanguageModel | None]
 """A key, and what it is made of: what `Runner.row` takes."""
 
 _LOG: Final = logging.getLogger("synmod.train")
@@ -138,10 +138,10 @@ class Bench:
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
-        self._under_way: dict[str, aio.Gate] = {}
-        self._done: dict[str, Rollout] = {}
-        self._calls: dict[str, tuple[CallRecord, ...]] = {}
-        self._counted: set[str] = set()
+        self._under_way: dict[Key, aio.Gate] = {}
+        self._done: dict[Key, Rollout] = {}
+        self._calls: dict[Key, tuple[CallRecord, ...]] = {}
+        self._counted: set[Key] = set()
         """Keys of the rollouts that were needed, those under way included."""
         self._candidates: dict[str, Known] = {}
         self._held: list[Known] = []
@@ -429,7 +429,7 @@ class Bench:
         ran = dict(zip(missing, await _to_the_end([*missing.values()]), strict=True))
         return [ran.get(job[0]) or self._done[job[0]] for job in jobs]
 
-    async def _rollout(self, key: str, example: Example, state: State, sample: int, model: Any) -> Rollout:
+    async def _rollout(self, key: Key, example: Example, state: State, sample: int, model: Any) -> Rollout:
         """Return the rollout of a row: known, recorded, under way, or run now.
 
         Raises:

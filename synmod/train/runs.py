@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from types import CodeType, EllipsisType, FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from synmod import lm
 from synmod.cache import Cache, key_of
@@ -28,6 +28,8 @@ from .rewards import Reward
 from .rollouts import Executor, Ran, RunRow, run_once
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
+Key: TypeAlias = tuple[str, str, int, str]
+"""What tells the rollouts of a run apart: fingerprint of the State, digest of the row, sample, digest of a stand-in."""
 NO_STATE: Final = State()
 """No values: a program as it is."""
 
@@ -181,10 +183,10 @@ class Runner:
 
     def key(
         self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
-    ) -> str:
-        """Return a text of what a rollout depends on; the key of its record is a digest of it."""
+    ) -> Key:
+        """Return what tells a rollout from the others of the run."""
         by = "" if model is None else key_of([model.model, model.defaults])
-        return f"{self._identity} {state.fingerprint} {self._digest(example)} {sample} {by}"
+        return state.fingerprint, self._digest(example), sample, by
 
     def _digest(self, example: Example) -> str:
         """Return the digest of a row, made once."""
@@ -200,7 +202,7 @@ class Runner:
         state: State = NO_STATE,
         sample: int = 0,
         model: LanguageModel | None = None,
-        key: str = "",
+        key: Key | None = None,
     ) -> Ran:
         """Return what became of a row: recorded, or run now, and recorded unless it says nothing about the program.
 
@@ -209,15 +211,17 @@ class Runner:
             state: Values of the Variables that are trained; without any the program runs as it is.
             sample: Number of the draw.
             model: Stands in for every model of the program; None for those it has.
-            key: What `key` returned for the rest; "" where it was not called.
+            key: What `key` returned for the rest; None where it was not called.
 
         Raises:
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
             OSError: The record cannot be written.
         """
+        piece = ""
         if self.journal.is_kept:
-            key = key_of(key or self.key(example, state, sample, model))
-            if record := await self.journal.find(key):
+            key = key or self.key(example, state, sample, model)
+            piece = key_of(" ".join(map(str, (self._identity, *key))))
+            if record := await self.journal.find(piece):
                 return Ran.of(record)
         overlay = state | self.first if self.first else state
         places, here = self.places, 0 if self.places is None else await self.places.take()
@@ -233,7 +237,7 @@ class Runner:
                 ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
             if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
                 kept = {"row": example.id, **ran.record()} if self.journal.is_kept else {}
-                await self.journal.keep(key, kept)
+                await self.journal.keep(piece, kept)
         finally:
             if places is not None:
                 places.give_back(here)
