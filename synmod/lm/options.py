@@ -48,6 +48,10 @@ class Sampling(TypedDict, total=False):
 SAMPLING: Final = tuple(Sampling.__annotations__)
 """Every sampling parameter, in the order in which a saved file writes them."""
 
+_NUMBERS: Final = frozenset(
+    {"temperature", "top_p", "top_k", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "top_logprobs"}
+)
+
 # What people write who come from other libraries, and what it is called here.
 _ELSEWHERE: Final = {
     "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
@@ -68,7 +72,7 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
         The parameters that were given.
 
     Raises:
-        ConfigError: A name is not a sampling parameter ('Did you mean').
+        ConfigError: A name is not a sampling parameter ('Did you mean'), or one that takes a number got something else.
         DataError: A value is not JSON; names the parameter.
 
     Example:
@@ -80,6 +84,8 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
     for name in given:
         if name not in SAMPLING:
             raise _unknown_keyword(name, where, others)
+        if name in _NUMBERS and not isinstance(given[name], int | float | None):
+            raise ConfigError(f"{where}: {name} is {given[name]!r:.100}; give a number.")
     try:
         return frozen_dict({name: frozen(value) for name, value in given.items() if value is not None})
     except DataError as error:

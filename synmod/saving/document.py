@@ -361,7 +361,7 @@ def write_document(
     problems = Problems()
     for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
         remedy = "pass it to the live model (api_key=..., or the environment), which a load gets anew"
-        problems.note(each, "the key of a model", remedy)
+        problems.note(each, "a key of a model", remedy)
     problems.raise_if_any()
     return text
 

@@ -144,6 +144,12 @@ def test_members_that_are_not_in_a_list_are_refused():
         sm.Sequential(sm.Generator(Team), sm.Identity())  # type: ignore[arg-type]
 
 
+def test_a_sampling_parameter_of_another_type_is_refused():
+    """Before any provider sees it."""
+    with pytest.raises(ConfigError, match="Generator: temperature is 'hot'; give a number"):
+        sm.Generator(Team, temperature="hot")  # type: ignore[arg-type]
+
+
 def test_tools_of_a_generator_name_the_agent():
     """A Generator calls none."""
     with pytest.raises(ConfigError, match="'tools' is an argument of sm.Agent"):

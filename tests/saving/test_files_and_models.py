@@ -201,7 +201,7 @@ def test_fallbacks_of_a_load_may_be_given_by_name():
 def test_the_key_of_a_fallback_is_not_saved():
     """A text that holds it is refused, as with the key of any other model."""
     first = sm.LanguageModel("openai/a", fallback=sm.LanguageModel("openai/b", api_key="sk-of-a-fallback-1"))
-    with pytest.raises(sm.SaveError, match="the key of a model"):
+    with pytest.raises(sm.SaveError, match="a key of a model"):
         dumps(Keep(first, "my sk-of-a-fallback-1"))
 
 
