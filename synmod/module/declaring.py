@@ -292,20 +292,13 @@ class ClassDeclaration:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Names of `Module` that an attribute of an instance would hide; `call` is one, though only classes have it."""
-        return frozenset({"call"}).union(
+        """Names of `Module` that an attribute of an instance would hide."""
+        return _OF_CLASSES.union(
             name
             for base in filter(is_base, self.cls.__mro__)
             for name, value in vars(base).items()
             if isinstance(value, MemberDescriptorType)  # `_record` and its like: where a module keeps what it is
-            or (
-                not name.startswith("_")
-                and (
-                    callable(value)
-                    or isinstance(value, classmethod)
-                    or (isinstance(value, property) and not value.fset)
-                )
-            )
+            or (not name.startswith("_") and (callable(getattr(base, name)) or getattr(value, "fset", "") is None))
         )
 
     @cached_property
@@ -346,6 +339,10 @@ class ClassDeclaration:
 def definer(cls: type, name: str) -> type | None:
     """The class in whose body an attribute of `cls` was written; None where it has no such attribute."""
     return next((base for base in cls.__mro__ if name in vars(base)), None)
+
+
+_OF_CLASSES: Final = frozenset({"call", "stashable_names", "poppable_names", "skip_schemas"})
+"""Names that a class says something by, and an instance nothing."""
 
 
 def is_base(cls: type) -> bool:

@@ -155,7 +155,7 @@ def test_an_attribute_that_hides_a_name_of_module_is_an_error():
             super().__init__()
             setattr(self, name, "x")
 
-    for name in ("path", "variables", "summary", "clone", "build", "call", "from_config", "_record"):
+    for name in ("path", "variables", "summary", "clone", "build", "call", "from_config", "stashable_names", "_record"):
         with pytest.raises(ConfigError, match=f"'{name}' would hide.*such as finder_{name}"):
             Finder(name)
     assert Finder("description").description == "x"
