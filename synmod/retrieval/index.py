@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import threading
+import unicodedata
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,8 @@ _WAIT_S: Final = 10.0  # for another process that writes
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
 _NUMBER_BYTES: Final = 8
 _MOST_WORDS: Final = 256  # of a query
-_WORD: Final = re.compile(r"[\w\u0300-\u036f]+")  # accents that stand apart from their letters, too
+_WORD: Final = re.compile(r"\w+")
+_ACCENT: Final = re.compile("[\u0300-\u036f]")
 _ALONE: Final = r"([\u3040-\u30ff\u3400-\u9fff])"  # Chinese and Japanese stand without spaces; slow to compile
 _UPSERT: Final = (
     "INSERT INTO passage (id, vector, metadata, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -333,19 +335,19 @@ class KeywordIndex(StoredIndex):
     Source: SQLite FTS5; Robertson's BM25.
     """
 
-    _format = 101
+    _format = 102
     _schema = (
         _PASSAGES,
-        "CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2')",
+        "CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61')",
         "CREATE TRIGGER added AFTER INSERT ON passage BEGIN"
-        " INSERT INTO words (rowid, text) VALUES (new.number, apart(new.text)); END",
+        " INSERT INTO words (rowid, text) VALUES (new.number, plain(new.text)); END",
         "CREATE TRIGGER removed AFTER DELETE ON passage BEGIN DELETE FROM words WHERE rowid = old.number; END",
         "CREATE TRIGGER changed AFTER UPDATE ON passage BEGIN"
-        " UPDATE words SET text = apart(new.text) WHERE rowid = old.number; END",
+        " UPDATE words SET text = plain(new.text) WHERE rowid = old.number; END",
     )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.create_function("apart", 1, _apart, deterministic=True)
+        connection.create_function("plain", 1, _plain, deterministic=True)
         super()._prepare(connection)
 
     async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
@@ -365,7 +367,7 @@ class KeywordIndex(StoredIndex):
         """
         self.check_bound()
         _check_search(query, k)
-        words = list(dict.fromkeys(_WORD.findall(_apart(query.lower()))))[:_MOST_WORDS]
+        words = list(dict.fromkeys(_WORD.findall(_plain(query))))[:_MOST_WORDS]
         if not words:
             return []
         asked = " OR ".join(f'"{word}"' for word in words)
@@ -512,8 +514,11 @@ def _check_search(query: Any, k: Any) -> None:
         raise errors.ArgumentError(f"search: k is {k!r:.100}; write a whole number above 0.")
 
 
-def _apart(text: str) -> str:
-    """Return a text with spaces around the signs that are words of their own."""
+def _plain(text: str) -> str:
+    """Return a text without case and accents, with spaces around the signs that are words of their own."""
+    text = text.casefold()
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
     return re.sub(_ALONE, r" \1 ", text)
 
 

@@ -119,6 +119,9 @@ async def test_words_are_found_whatever_their_form():
     await index.add([{"id": "cv", "text": "A r\u00e9sum\u00e9 from \u0130stanbul"}])
     for query in ("resume", "R\u00c9SUM\u00c9", "re\u0301sume\u0301", "istanbul", "\u0130stanbul"):
         assert ids(await index.search(query)) == ["cv"]
+    await index.add([{"id": "street", "text": "Die Stra\u00dfe nach \u0391\u03b8\u03ae\u03bd\u03b1, \ud55c\uad6d"}])
+    for query in ("STRASSE", "strasse", "\u0391\u0398\u0397\u039d\u0391", "\ud55c\uad6d"):
+        assert ids(await index.search(query)) == ["street"]
     scores = [each.score for each in await index.search("the sea is deep")]
     assert scores == sorted(scores, reverse=True)
     assert (await index.search("deep"))[0].metadata == {"page": 3}
