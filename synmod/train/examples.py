@@ -11,8 +11,18 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from synmod.cache import key_of
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, is_valid, label, parse_json, schema_from, schema_of
-from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, add_note
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    SymbolicDataModel,
+    is_valid,
+    label,
+    parse_json,
+    schema_from,
+    schema_of,
+    symbol,
+)
+from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, add_note, whole
 from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
@@ -122,6 +132,15 @@ def input_names(program: Module) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.name != "training"] or ["inputs"]
 
 
+def declared_of(program: Module) -> Any:
+    """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
+    declared, parameters = declared_inputs(program), program._record.declaration.call.positional
+    parameters = [each for each in parameters if each.name != "training"]
+    if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
+        return declared
+    return [None if each.model is None else symbol(schema_of(each.model), each.model) for each in parameters]
+
+
 async def load_examples(
     source: Any,
     y: Any = None,
@@ -150,7 +169,8 @@ async def load_examples(
 
     Raises:
         DataError: Rows that cannot be read; lists all of them.
-        ArgumentError: The source is nothing that rows can be read from, or targets and rows differ in number.
+        ArgumentError: The source is nothing that rows can be read from, targets and rows differ in number, or the limit
+            is no number.
         OSError: The file cannot be read.
 
     Example:
@@ -163,6 +183,8 @@ async def load_examples(
 
     Source: Keras data adapters, DSPy's `DataLoader`; differs: nothing is imported, all faults at once.
     """
+    if limit is not None:
+        whole("load_examples: limit", limit, 0)
     found = await _records(source, limit)
     names, targets = _names_or_rows(y, [record for _, record in found])
     if targets is not None and len(targets) < len(found):
@@ -334,7 +356,7 @@ class Columns:
         outputs: SymbolicDataModel | None = None,
     ) -> None:
         self._targets, self._rename, self._id, self._group = tuple(targets), rename or {}, id, group
-        nest = None if program is None else declared_inputs(program)
+        nest = None if program is None else declared_of(program)
         names = [] if program is None else input_names(program)
         by_name = is_object(nest) or len(names) > 1
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
@@ -562,19 +584,20 @@ def inputs_for(program: Module, example: Example) -> Any:
     )
     if is_wrapped and not is_object(inputs):
         return inputs
-    declared = declared_inputs(program)
-    if is_object(inputs) and kind_of(declared) == SEQUENCE:
-        inputs = Several(inputs.get(name) for name in input_names(program))
-    if is_wrapped:
-        return inputs
-    if declared is None:
+    declared: Any = declared_of(program)
+    if declared is None and not is_wrapped:
         raise UnreadableRow(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
             "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
             "`call(self, inputs: Query)`."
         )
     try:
-        return fitted(declared, inputs)
+        if is_object(inputs) and kind_of(declared) == SEQUENCE:
+            parts = dict(zip(input_names(program), leaves(declared), strict=True))
+            if own_inputs_of(program) or set(inputs) <= set(parts):
+                return Several(fitted(part, inputs.get(name)) for name, part in parts.items())
+            declared = leaves(declared)[0]  # the others have defaults
+        return inputs if is_wrapped else fitted(declared, inputs)
     except SchemaError as error:
         add_note(error, "All fields of a dict are inputs here; with a target, write the row as (inputs, target).")
         raise

@@ -15,7 +15,7 @@ from synmod import cache, data, errors, leaves, module, scope, tree
 
 from . import batches, bench, evaluation, rollouts, runs
 from .callbacks import Callback, Moment
-from .examples import Example
+from .examples import Example, declared_of
 from .history import History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
 
@@ -489,7 +489,7 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
     Raises:
         TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
-    names, declared = trainer.data_names, leaves.leaves(module.declared_inputs(trainer.program))
+    names, declared = trainer.data_names, leaves.leaves(declared_of(trainer.program))
     if len(declared) == len(names) and None not in declared:
         return list(zip(names, declared, strict=True))
     found = [(name, _declaration_of(first if len(names) == 1 else first[name])) for name in names]

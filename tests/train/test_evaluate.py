@@ -758,3 +758,38 @@ async def test_each_row_begins_with_the_memories_there_are():
     evaluation = await sm.evaluate(program, rows(("a", "a"), ("b", "b")), reward=same, concurrency=1)
     assert evaluation.score == 1.0
     assert list(program.seen.value) == []
+
+
+# -- programs of several inputs ----------------------------------------------------------------------------------------
+
+
+class Pair(sm.Program):
+    """Two inputs, by annotation alone."""
+
+    async def call(self, left: Query, right: Answer | None = None) -> Answer:
+        """Join them."""
+        return sm.JsonDataModel({"answer": f"{left['question']} {right and right['answer']}"}, data_model=Answer)
+
+
+def pairs():
+    """Programs that take a `left` and a `right`."""
+    left, right = sm.Input(Query, name="left"), sm.Input(Answer, name="right")
+    return [Pair(), sm.Program(inputs=[left, right], outputs=left & right)]
+
+
+@pytest.mark.parametrize("made", pairs(), ids=["annotated", "Inputs"])
+async def test_rows_of_several_inputs_are_dicts_by_name(made):
+    """Plain JSON and data models, wherever they are read."""
+    plain = {"left": {"question": "a"}, "right": {"answer": "b"}}
+    typed = {"left": Query(question="a"), "right": Answer(answer="b")}
+    evaluation = await sm.evaluate(made, [(plain, None), (typed, None)], reward=lambda: 1.0)
+    assert evaluation.score == 1.0, evaluation
+    assert (await made.evaluate([plain, typed], reward=lambda: 1.0)).score == 1.0
+    first, second = await made.predict([plain, typed])
+    assert first == second
+
+
+async def test_a_row_of_the_only_input_without_a_default():
+    """Its fields alone."""
+    evaluation = await sm.evaluate(Pair(), [{"question": "a"}])
+    assert evaluation.results[0].outputs["answer"] == "a None"

@@ -171,3 +171,10 @@ def test_groups_are_never_split(groups, seed):
     assert kept
     assert not {row.group for row in kept} & {row.group for row in held}
     assert bool(held) == (len(set(groups)) > 1)
+
+
+async def test_a_limit_that_is_no_number():
+    """Said before anything is read."""
+    for wrong in (-1, "3"):
+        with pytest.raises(sm.ArgumentError, match="limit is"):
+            await sm.load_examples([ROW], limit=wrong)
