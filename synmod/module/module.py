@@ -130,10 +130,8 @@ class Module(metaclass=ModuleMeta):
     else:
         __init__ = construct
         __call__ = call_module
-        __call__.__name__, __call__.__qualname__ = (
-            "module",
-            "Module.__call__",
-        )  # what the warning of a forgotten await shows
+        # What the warning of a forgotten await shows.
+        __call__.__name__, __call__.__qualname__ = "module", "Module.__call__"
         build = empty_build
         compute_output_spec = default_output_spec
 
