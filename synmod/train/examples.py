@@ -23,7 +23,7 @@ from synmod.data import (
     symbol,
 )
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, add_note, whole
-from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng
+from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng, thaw
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
 _MOST_HELD_OUT: Final = 200
@@ -57,6 +57,10 @@ class Example:
     target: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     group: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain JSON, what is not JSON as its text."""
+        return {name: thaw(as_json(getattr(self, name))) for name in self.__slots__}
 
 
 class Several(tuple[Any, ...]):

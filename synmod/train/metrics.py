@@ -543,7 +543,7 @@ def metrics_from(given: Any) -> list[Any]:
 
     Raises:
         TrainerError: There is no metric of a name ('Did you mean').
-        ArgumentError: It is not a list.
+        ArgumentError: It is not a list, or it has a class.
 
     Example:
         >>> metrics_from(["f1_score"])
@@ -553,5 +553,8 @@ def metrics_from(given: Any) -> list[Any]:
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise errors.ArgumentError(f"metrics is a {type(given).__name__}; give a list of them: metrics=[...].")
-    metrics = cast("Iterable[Any]", given)
+    metrics = list(cast("Iterable[Any]", given))
+    for each in metrics:
+        if isinstance(each, type):
+            raise errors.ArgumentError(f"metrics has the class {each.__name__}; write an instance, {each.__name__}().")
     return [named(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]

@@ -793,3 +793,9 @@ async def test_a_row_of_the_only_input_without_a_default():
     """Its fields alone."""
     evaluation = await sm.evaluate(Pair(), [{"question": "a"}])
     assert evaluation.results[0].outputs["answer"] == "a None"
+
+
+async def test_the_class_of_a_metric_is_no_metric():
+    """The line to write is shown."""
+    with pytest.raises(sm.ArgumentError, match=r"write an instance, Accuracy\(\)"):
+        await sm.evaluate(Echo(), rows(("a", "a")), metrics=[sm.metrics.Accuracy])

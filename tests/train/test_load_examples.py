@@ -178,3 +178,9 @@ async def test_a_limit_that_is_no_number():
     for wrong in (-1, "3"):
         with pytest.raises(sm.ArgumentError, match="limit is"):
             await sm.load_examples([ROW], limit=wrong)
+
+
+def test_an_example_as_json():
+    """Data models as objects."""
+    rest = {"target": {"label": "b"}, "extra": {"n": 1}, "group": "g"}
+    assert sm.Example("1", Text(text="a"), **rest).to_json() == {"id": "1", "inputs": {"text": "a", "n": None}, **rest}
