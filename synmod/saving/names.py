@@ -162,7 +162,7 @@ def _attribute_fault(cls: type, name: str) -> str | None:
                 return None
             if hasattr(type(found), "__get__"):
                 return f"an attribute that hides {name!r} of class {base.__name__}"
-    if name in module.declaration_of(cast("Any", cls)).reserved:
+    if issubclass(cls, module.Module) and name in module.declaration_of(cls).reserved:
         return f"an attribute that hides {name!r} of Module"
     return None
 

@@ -162,7 +162,10 @@ def test_values_beyond_json_come_back_as_what_they_were(value):
 
 
 def test_a_dataclass_is_written_alike_whatever_ran_before():
-    """The bytes do not depend on whether instances of its class were inputs before, and neither does a load."""
+    """The bytes do not depend on whether instances of its class were inputs before, and neither does a load.
+
+    What stands beside its fields is kept.
+    """
 
     @sm.register("tests_saving_fresh")
     @dataclasses.dataclass
@@ -175,6 +178,8 @@ def test_a_dataclass_is_written_alike_whatever_ran_before():
     assert not sm.is_symbolic(module.thing)
     assert dumps(module) == text
     assert loads(text).thing == Fresh(1, (2,))
+    module.thing.extra = "beside the fields"
+    assert loads(dumps(module)).thing.extra == "beside the fields"
     hostile = text.replace(
         '"config": {\n                "json": null', '"config": {\n                "json": {"__class__": 1}'
     )
