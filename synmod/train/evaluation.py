@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -17,11 +15,12 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
 from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError, whole
-from synmod.module import Module, build, own_inputs_of
+from synmod.module import Module, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
 from .batches import Places
-from .examples import Example, ExampleReader, is_data
+from .examples import Example, ExampleReader, is_data, outputs_of
+from .history import write_csv
 from .metrics import metrics_from
 from .rewards import OFFERED, reward_from
 from .rollouts import ExampleError, ExampleResult, Executor
@@ -123,9 +122,12 @@ async def evaluate(
         bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
         outcome = "stopped"
         try:
-            output = None if judge is None else await _output_of(program)
-            if judge is not None and isinstance(output, _DATA):
-                judge.check(schema_of(output))
+            if judge is not None:
+                output: Any = None
+                with suppress(SynmodError):  # a program that cannot be built: each row reports it
+                    output = await outputs_of(program) if own_inputs_of(program) else program.output_spec
+                if isinstance(output, _DATA):
+                    judge.check(schema_of(output))
             async with (
                 runner.on(executor),
                 flow.map_concurrently(
@@ -174,20 +176,6 @@ async def predicted(
         run, rows, concurrency=concurrency, on_error=on_error, progress=progress
     ) as results:
         return [result async for result in results]
-
-
-async def _output_of(program: Module) -> Any:
-    """Return what a program declares to return; None if that is unknown, or it cannot be built, which each row reports.
-
-    No model is called.
-    """
-    if not own_inputs_of(program):
-        return program.output_spec
-    try:
-        outputs = leaves.leaves(await build(program))
-    except SynmodError:
-        return None
-    return outputs[0] if len(outputs) == 1 else None
 
 
 class _Stop(Exception):  # not an error: how a run ends its pool
@@ -523,7 +511,8 @@ def _feed(metric: Any, update: BoundReward, result: ExampleResult) -> None:
 
 # -- evaluations -------------------------------------------------------------------------------------------------------
 
-_COLUMNS: Final = ("id", "sample", "score", "error", "elapsed_s", "call_id", "inputs", "target", "outputs")
+_COLUMNS: Final = ("id", "sample", "score", "error", "elapsed_s", "call_id")
+_DATA_COLUMNS: Final = ("inputs", "target", "outputs")
 _ROWS_SHOWN: Final = 50
 
 
@@ -635,20 +624,18 @@ class Evaluation:
             DataError: Inputs, a target or an output is not JSON.
             OSError: The file cannot be written.
         """
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(_COLUMNS)
+        lines: list[dict[str, Any]] = []
         for result in self.results or self.errors:
             record = result.record()
-            cells = ["" if record[name] is None else dump_json(leaves.thaw(record[name])) for name in _COLUMNS[6:]]
-            plain = (result.id, result.sample, _text(result.score), _text(result.error), f"{result.elapsed_s:.6f}")
-            writer.writerow([*plain, _text(result.call_id), *cells])
-        return leaves.write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
+            data = {name: dump_json(leaves.thaw(record[name])) for name in _DATA_COLUMNS if record[name] is not None}
+            plain = {name: getattr(result, name) for name in _COLUMNS}
+            lines.append({**plain, "elapsed_s": f"{result.elapsed_s:.6f}", **data})
+        return write_csv(path, lines, (*_COLUMNS, *_DATA_COLUMNS))
 
     def _repr_html_(self) -> str:
         """Return a table of the first results for notebooks."""
         rows = self.results or self.errors
-        names = ("id", "score", "error", "inputs", "target", "outputs")
+        names = ("id", "score", "error", *_DATA_COLUMNS)
         cells = ([_text(getattr(result, name)) for name in names] for result in rows[:_ROWS_SHOWN])
         more = len(rows) - _ROWS_SHOWN
         return leaves.html_table(names, cells, above=repr(self), below=f"and {more} more" if more > 0 else "")

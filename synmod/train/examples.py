@@ -193,7 +193,7 @@ async def load_examples(
     names, targets = _names_or_rows(y, [record for _, record in found])
     if targets is not None and len(targets) < len(found):
         raise ArgumentError(f"load_examples: {len(targets)} targets for {len(found)} rows; give one each.")
-    outputs = await _outputs_of(program) if any(isinstance(record, Cells) for _, record in found) else None
+    outputs = await outputs_of(program) if any(isinstance(record, Cells) for _, record in found) else None
     columns = Columns(program, names, dict(rename or {}), id, group, outputs)
     examples: list[Example] = []
     faults: list[str] = []
@@ -472,7 +472,7 @@ async def training_rows(
         given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
         held_out = await load_examples(given, targets, program=program)
     else:
-        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(await _outputs_of(program)))
+        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(await outputs_of(program)))
     both = {key_of({"row": as_json(row.inputs)}) for row in rows} & {
         key_of({"row": as_json(row.inputs)}) for row in held_out
     }
@@ -540,7 +540,7 @@ def _stratum(target: Any, closed: str | None) -> str:
     return dump_json(json.get(closed) if is_object(json) else json)
 
 
-async def _outputs_of(program: Module | None) -> SymbolicDataModel | None:
+async def outputs_of(program: Module | None) -> SymbolicDataModel | None:
     """Return what a program returns, where that is one data model; builds it, which calls no model."""
     declared = None if program is None else declared_inputs(program)
     if program is None or declared is None:

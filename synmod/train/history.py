@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -166,17 +167,22 @@ class History(list[dict[str, Any]]):
         return leaves.write_atomic(path, page if suffix == ".html" else svg)
 
 
-def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]]) -> Path:
+def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], columns: Iterable[str] = ()) -> Path:
     """Write a line per row, in place of what is there; the first line names the columns.
+
+    Args:
+        path: Where to.
+        rows: Cells by column.
+        columns: Those that come first, with or without rows.
 
     Raises:
         OSError: The file cannot be written.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    writer = csv.DictWriter(text, list(dict.fromkeys(chain(columns, *rows))))
     writer.writeheader()
     writer.writerows(rows)
-    return leaves.write_atomic(path, text.getvalue())
+    return leaves.write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _text(value: leaves.Json) -> list[str]:

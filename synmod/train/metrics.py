@@ -11,7 +11,7 @@ from synmod.leaves import Json
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import compared_fields, equal, named, normal, one_of
+from .rewards import compared_fields, equal_fields, named, normal, one_of
 
 _TYPES: Final = {int: "integer", float: "number", str: "string", dict: "object"}
 
@@ -247,7 +247,7 @@ class Accuracy(_Average):
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one row."""
         expected, actual = compared_fields(self.name, y_true, y_pred, self.in_mask)
-        self.add(all(name in actual and equal(value, actual[name]) for name, value in expected.items()))
+        self.add(all(equal_fields(expected, actual).values()))
 
 
 # -- by label ----------------------------------------------------------------------------------------------------------

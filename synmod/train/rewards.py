@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum, EnumMeta
 from operator import mul
 from types import NoneType
@@ -132,9 +133,10 @@ def normal(json: Any, *, is_text: bool = False) -> Any:
     return int(json) if isinstance(json, float) and json.is_integer() else json
 
 
-def equal(a: Any, b: Any, *, is_text: bool = False) -> bool:
-    """Whether two values of plain JSON are equal; `1` and `1.0` are, `1` and `true` are not."""
-    return json_equal(normal(a, is_text=is_text), normal(b, is_text=is_text))
+def equal_fields(expected: Mapping[str, Any], actual: Mapping[str, Any], *, is_text: bool = False) -> dict[str, float]:
+    """Return 1 for each expected field that is equal, else 0; `1` and `1.0` are equal, `1` and `true` are not."""
+    wanted, found = normal(expected, is_text=is_text), normal(actual, is_text=is_text)
+    return {name: float(name in found and json_equal(value, found[name])) for name, value in wanted.items()}
 
 
 def _words(name: str, json: Any) -> Iterator[tuple[str, str]]:
@@ -282,13 +284,8 @@ class ExactMatch(Reward):
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return 1, 0 or a share, and what each wrong field should have been."""
         expected, actual = self.fields(y_true, y_pred)
-        wrong = [
-            _shown(name, value, actual.get(name, _ABSENT))
-            for name, value in expected.items()
-            if name not in actual or not equal(value, actual[name], is_text=self.normalize == "text")
-        ]
-        share = (len(expected) - len(wrong)) / len(expected)
-        return Feedback(share if self.reduce == "mean" else float(not wrong), "\n".join(wrong) or None)
+        found = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
+        return found if self.reduce == "mean" else replace(found, score=float(found.score == 1))
 
 
 @register_own(public=False)
