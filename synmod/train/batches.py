@@ -1,7 +1,7 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -215,8 +215,9 @@ class Places:
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
-    async def take(self, index: int | None = None) -> int:
-        """Wait for a place, and return the number of its context; whoever takes one gives it back.
+    @asynccontextmanager
+    async def place(self, index: int | None = None) -> AsyncGenerator[int]:
+        """Wait for a place, and hold it in the block, where the model of its context stands in; gives its number.
 
         Args:
             index: Number of the context; None for the one that has most room.
@@ -225,18 +226,14 @@ class Places:
         while not self._free[here := max(wanted, key=self._free.__getitem__)]:
             await self._gates[index].wait()
         self._free[here] -= 1
-        return here
-
-    def give_back(self, here: int) -> None:
-        """Let another row have a place of a context."""
-        self._free[here] += 1
-        self._gates[here].wake()
-        self._gates[None].wake()
-
-    def at(self, here: int) -> AbstractContextManager[object]:
-        """Return a block in which the model of a context stands in."""
         model = self.contexts[here].language_model
-        return nullcontext() if model is None else lm.use_language_models(model)
+        try:
+            with nullcontext() if model is None else lm.use_language_models(model):
+                yield here
+        finally:
+            self._free[here] += 1
+            self._gates[here].wake()
+            self._gates[None].wake()
 
 
 def sliced(rows: int, loads: Sequence[float]) -> list[int]:
@@ -298,8 +295,7 @@ class Row(NamedTuple):
         """Return the row as a rollout; its outputs are what the program returned, data models included."""
         target = self.example.target if target is None else target
         example = replace(self.example, id=self.example.id or str(self.number), target=target)
-        score = None if feedback is None else feedback.score
-        return self.ran.result(Rollout, example, feedback, score, calls=self.ran.calls)
+        return self.ran.result(Rollout, example, feedback, calls=self.ran.calls)
 
 
 async def run_rows(
@@ -325,14 +321,11 @@ async def run_rows(
     recorded = paths or frozenset()
 
     async def run(number: int) -> Row:
-        context = await places.take(chosen[number])
-        try:
-            with places.at(context), tree.using(program, states[number]) as overlay:
+        async with places.place(chosen[number]) as context:
+            with tree.using(program, states[number]) as overlay:
                 ran = await run_once(
                     program, rows[number], paths=recorded, training=training, all_calls=paths is not None
                 )
-        finally:
-            places.give_back(context)
         if ran.failure is not None and not keep_failures:
             errors.add_note(ran.failure, f"row {number}")
             raise ran.failure
@@ -369,7 +362,7 @@ async def judge_rows(
 
     async def judge(row: Row) -> scope.Feedback:
         if row.ran.failure is not None:
-            return scope.Feedback(None if row.ran.fault == "void" else reward.lowest, critique=str(row.ran.error))
+            return cast("scope.Feedback", row.ran.judged(reward))
         try:
             return await reward(**offered_of(row.ran, row.example))
         except Exception as error:

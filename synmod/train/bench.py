@@ -18,16 +18,17 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from synmod.cache import key_of
 from synmod.data import JsonDataModel, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError
+from synmod.flow import together
 from synmod.leaves import Json, aio, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
-from synmod.scope import Feedback, Usage, phase, track_usage
+from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .batches import as_row
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
-from .rollouts import CallRecord, Executor, Ran, Rollout
+from .rollouts import Executor, Ran, Rollout
 from .runs import Budget, Key, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
@@ -140,7 +141,6 @@ class Bench:
         self._limit, self._run_seed = room, run_seed
         self._under_way: dict[Key, aio.Gate] = {}
         self._done: dict[Key, Rollout] = {}
-        self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._counted: set[Key] = set()
         """Keys of the rollouts that were needed, those under way included."""
         self._candidates: dict[str, Known] = {}
@@ -415,9 +415,7 @@ class Bench:
             if credited is not None:
                 self._credit(credited, split, ran.values())
         self._check_outage(credited, split, found)
-        if calls:
-            return [replace(each, calls=self._calls.get(job[0], ())) for job, each in zip(jobs, found, strict=True)]
-        return found
+        return found if calls else [replace(each, calls=()) for each in found]
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
@@ -445,7 +443,6 @@ class Bench:
                 del self._under_way[key]
                 ended.wake_all()
             rollout = self._judged(ran, example, state, sample)
-            self._calls[key] = ran.calls
             if rollout.void:
                 return rollout
             self._done[key] = rollout
@@ -457,18 +454,15 @@ class Bench:
         Raises:
             EvaluationError: The failure is not about the row.
         """
-        feedback, bound = ran.feedback, self._runner.bound
         if ran.fault == "fatal":
             raise EvaluationError(
                 f"row {example.id!r} failed for a reason that all rows share: {ran.error}. What finished is kept: mend "
                 "the cause and run the same line again."
             ) from ran.failure
-        if ran.error is not None:
-            lowest = bound.lowest if bound is not None and ran.fault == "program" else None
-            feedback = Feedback(lowest, critique=str(ran.error))
-        score = None if feedback is None else feedback.score
-        is_void = ran.fault == "void"
-        return ran.result(Rollout, example, feedback, score, sample, candidate=state.fingerprint, void=is_void)
+        return ran.result(
+            Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
+            void=ran.fault == "void", calls=ran.calls,
+        )  # fmt: skip
 
     def _credit(self, known: Known, split: Split, rollouts: Iterable[Rollout]) -> None:
         """Credit a candidate with what was run."""
@@ -629,17 +623,14 @@ async def _to_the_end(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     Raises:
         BudgetExceeded: That of the first call which raised one.
     """
-    results: list[Any] = [None] * len(calls)
 
-    async def run(index: int) -> None:
+    async def caught(call: Callable[[], Awaitable[T]]) -> T | BudgetExceeded:
         try:
-            results[index] = await calls[index]()
+            return await call()
         except BudgetExceeded as error:
-            results[index] = error
+            return error
 
-    async with aio.task_group() as group:
-        for index in range(len(calls)):
-            group.start_soon(run, index)
+    results = await together(*(partial(caught, call) for call in calls))
     for result in results:
         if isinstance(result, BudgetExceeded):
             raise result

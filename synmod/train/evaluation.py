@@ -238,8 +238,9 @@ class _Evaluator:
         if self._unchecked is not None:
             self._check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self._counts_failures
-        score = ran.feedback.score if ran.feedback else self._failure_score if counts else None
-        result = ran.result(ExampleResult, example, ran.feedback, score, sample)
+        result = ran.result(ExampleResult, example, ran.feedback, sample)
+        if counts:
+            result = replace(result, score=self._failure_score)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._done += 1
         if result.error is not None:

@@ -314,22 +314,26 @@ class Ran:
             found["calls"] = tuple(CallRecord(**call) for call in record["calls"])
         return cls(**found)
 
-    def result(
-        self, kind: type[R], example: Example, feedback: Feedback | None, score: float | None, sample: int = 0,
-        **more: Any,
-    ) -> R:  # fmt: skip
+    def judged(self, reward: BoundReward | None) -> Feedback | None:
+        """Return the feedback of the reward; of a failure the lowest score, if it says something about the program."""
+        if self.error is None:
+            return self.feedback
+        lowest = reward.lowest if reward is not None and self.fault in ("program", "fatal") else None
+        return Feedback(lowest, critique=str(self.error))
+
+    def result(self, kind: type[R], example: Example, feedback: Feedback | None, sample: int = 0, **more: Any) -> R:
         """Return it as the result of a row.
 
         Args:
             kind: The class.
             example: The row.
-            feedback: That of the reward, or what stands in for it.
-            score: Likewise.
+            feedback: That of the reward, or what stands in for it; has the score.
             sample: Number of the draw.
             **more: Further fields.
         """
         return kind(
-            cast("str", example.id), example.inputs, example.target, self.outputs, score, feedback, self.error,
+            cast("str", example.id), example.inputs, example.target, self.outputs,
+            None if feedback is None else feedback.score, feedback, self.error,
             self.usage, self.elapsed_s, self.call_id, sample, **more,
         )  # fmt: skip
 

@@ -224,10 +224,8 @@ class Runner:
             if record := await self.journal.find(piece):
                 return Ran.of(record)
         overlay = state | self.first if self.first else state
-        places, here = self.places, 0 if self.places is None else await self.places.take()
-        try:
+        async with _NO_BLOCK if self.places is None else self.places.place():
             with (
-                _NO_BLOCK if places is None else places.at(here),
                 self.within_time(),
                 _NO_BLOCK if model is None else lm.use_language_models(model),
                 using(self.program, overlay) if overlay else _NO_BLOCK,
@@ -238,9 +236,6 @@ class Runner:
             if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
                 kept = {"row": example.id, **ran.record()} if self.journal.is_kept else {}
                 await self.journal.keep(piece, kept)
-        finally:
-            if places is not None:
-                places.give_back(here)
         return ran
 
     @asynccontextmanager
