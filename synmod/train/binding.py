@@ -11,7 +11,7 @@ from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, declared_inputs, own_inputs_of
 
 from .examples import Example, Several, fitted, input_names
-from .optimizer import Optimizer, Routing, Target
+from .optimizer import Optimizer, Routing, Target, matches
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
@@ -246,7 +246,7 @@ def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence
             raise errors.TrainerError(f"grad_req: {len(words)} entries for {len(params)} params: {', '.join(params)}.")
         given = dict(zip(params, words, strict=True))
     for key, word in given.items():
-        taken = [path for path in params if path == key or tree.Path(key).matches(leaves.parse_path(path), None, False)]
+        taken = [path for path in params if matches(key, path)]
         if not taken:
             raise errors.TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")
         if word not in _REQUESTS:

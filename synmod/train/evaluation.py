@@ -182,6 +182,7 @@ class _Stop(Exception):  # not an error: how a run ends its pool
     """The evaluation ends here, and why."""
 
 
+@dataclass(eq=False)
 class _Evaluator:
     """One evaluation under way: what has finished, folded in input order, and when it is time to stop.
 
@@ -189,24 +190,20 @@ class _Evaluator:
         cause: What a stop is chained to: the failure that is the reason, else the first one.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        metrics: Metrics,
-        max_errors: float | None,
-        failure_score: float | Literal["lowest"] | None,
-        samples: int,
-        keep_results: bool,
-        bar: flow.Shown,
-    ) -> None:
-        self._runner, self._metrics, self._bar = runner, metrics, bar
-        self._unchecked = runner.reward
+    runner: Runner
+    metrics: Metrics
+    max_errors: float | None
+    failure_score: float | Literal["lowest"] | None
+    samples: int
+    keep_results: bool
+    bar: flow.Shown
+
+    def __post_init__(self) -> None:
+        self._unchecked = self.runner.reward
         """The reward, until its masks were looked at."""
-        self._max_errors, self._keep_results = max_errors, keep_results
-        self._counts_failures = failure_score is not None
-        bound = runner.bound
-        self._failure_score = None if bound is None else bound.lowest if failure_score == "lowest" else failure_score
-        self._first_sample = lm.current_sample() * samples
+        bound, score = self.runner.bound, self.failure_score
+        self._score_of_failure = None if bound is None else bound.lowest if score == "lowest" else score
+        self._first_sample = lm.current_sample() * self.samples
         self._clock = leaves.current_clock()
         self._started = self._clock.now()
         self._finished: dict[int, tuple[ExampleResult, Mapping[str, float] | None]] = {}
@@ -234,19 +231,19 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
-        ran = await self._runner.row(example, sample=self._first_sample + sample)
+        ran = await self.runner.row(example, sample=self._first_sample + sample)
         if self._unchecked is not None:
             self._check_masks(ran.outputs, example.target)
-        counts = ran.fault == "program" and self._counts_failures
+        counts = ran.fault == "program" and self.failure_score is not None
         result = ran.result(ExampleResult, example, ran.feedback, sample)
         if counts:
-            result = replace(result, score=self._failure_score)
+            result = replace(result, score=self._score_of_failure)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._done += 1
         if result.error is not None:
             self._failed += 1
             self.cause = self.cause or ran.failure
-        if self._bar.is_seen:
+        if self.bar.is_seen:
             self._show(result)
         if ran.fault == "fatal":
             self.cause = ran.failure
@@ -273,7 +270,7 @@ class _Evaluator:
             self._shown_sum += result.score
         score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
         numbers = {"failed": self._failed, "cost_usd": self._shown_cost, "in_flight": self._begun - self._done}
-        self._bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
+        self.bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
 
     def check_failures(self) -> None:
         """Look whether too much has failed.
@@ -281,20 +278,20 @@ class _Evaluator:
         Raises:
             _Stop: It has.
         """
-        limit, failed, done = self._max_errors, self._failed, self._done
+        limit, failed, done = self.max_errors, self._failed, self._done
         if failed == done == _ENOUGH:
             self._stop(f"the first {_ENOUGH} runs to finish have all failed")
         if isinstance(limit, float):
             limit = limit * done if done >= _ENOUGH else None
         if limit is not None and failed > limit:
-            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self._max_errors!r} allows")
+            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self.max_errors!r} allows")
 
     def fold(self, index: int) -> None:
         """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
         result, values = self._finished.pop(index)
         if values is not None:
             try:
-                self._metrics.update(result, values)
+                self.metrics.update(result, values)
             except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
                 if result.error is None:
                     self._failed += 1
@@ -305,7 +302,7 @@ class _Evaluator:
             self._usage = self._usage + result.usage
         if result.error is not None:
             self._errors.append(result)
-        if self._keep_results:
+        if self.keep_results:
             self._results.append(result)
         if result.score is not None:
             self._sum += result.score
@@ -323,7 +320,7 @@ class _Evaluator:
             raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
         if self._done == self._failed:
             self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
-        _, failure = self._metrics.results()
+        _, failure = self.metrics.results()
         if failure is not None:
             self.cause = failure
             self._stop(f"a metric has no result: {ExampleError.of(failure, '')}")
@@ -332,7 +329,7 @@ class _Evaluator:
         """Return what there is, also of runs that finished while one before them had not."""
         for index in sorted(self._finished):
             self.fold(index)
-        metrics, _ = self._metrics.results()
+        metrics, _ = self.metrics.results()
         return Evaluation(
             self._sum / self._scores if self._scores else None, MappingProxyType(metrics), tuple(self._results),
             tuple(self._errors), self._usage, self._clock.now() - self._started, self._folded, self._scored,
@@ -637,7 +634,8 @@ class Evaluation:
         """Return a table of the first results for notebooks."""
         rows = self.results or self.errors
         names = ("id", "score", "error", *_DATA_COLUMNS)
-        cells = ([_text(getattr(result, name)) for name in names] for result in rows[:_ROWS_SHOWN])
+        found = ([getattr(result, name) for name in names] for result in rows[:_ROWS_SHOWN])
+        cells = (["" if value is None else str(value) for value in values] for values in found)
         more = len(rows) - _ROWS_SHOWN
         return leaves.html_table(names, cells, above=repr(self), below=f"and {more} more" if more > 0 else "")
 
@@ -675,8 +673,3 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain JSON."""
         return asdict(self)
-
-
-def _text(value: object) -> str:
-    """Return the text of a cell; nothing for None."""
-    return "" if value is None else str(value)

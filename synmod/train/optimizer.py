@@ -398,7 +398,7 @@ class Routing:
             TrainerError: A key of `parts` matches nothing.
         """
         for key in feedback.parts:
-            if not any(_matches(key, path) for path in self._modules):
+            if not any(matches(key, path) for path in self._modules):
                 raise TrainerError(
                     f"the reward gives a critique for {key!r}, and no module stands there."
                     f"{did_you_mean(key, self._modules)} There are: {', '.join(filter(None, self._modules))}."
@@ -443,8 +443,8 @@ def _routes(module: Module) -> bool:
     return type(module).route_feedback is not Module.route_feedback
 
 
-def _matches(key: str, path: str) -> bool:
-    """Whether a key of `parts`, a path or a glob, means a module."""
+def matches(key: str, path: str) -> bool:
+    """Whether a path or a glob means the path of a module or Variable."""
     return key == path or Path(key).matches(parse_path(path), None, False)
 
 
@@ -452,7 +452,7 @@ def _for_module(feedback: Feedback, path: str) -> Feedback:
     """Return the feedback as one module receives it: a part that addresses it stands in place of the critique."""
     if not feedback.parts:
         return feedback
-    own = [text for key, text in feedback.parts.items() if _matches(key, path)]
+    own = [text for key, text in feedback.parts.items() if matches(key, path)]
     return replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
 
 
@@ -479,7 +479,7 @@ def blamed(items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rol
 
 def _blames(feedback: Feedback | None, path: str) -> bool:
     """Whether a failing row's feedback blames a module."""
-    return feedback is None or not feedback.parts or any(_matches(key, path) for key in feedback.parts)
+    return feedback is None or not feedback.parts or any(matches(key, path) for key in feedback.parts)
 
 
 # -- asking a model for a better value ---------------------------------------------------------------------------------
