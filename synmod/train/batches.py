@@ -8,10 +8,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from synmod import cache, errors, flow, leaves, lm, module, scope, tree
+from synmod import errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
 
-from .examples import Example, as_json
+from .examples import Example, as_json, digest_of
 from .rollouts import Ran, Rollout, offered_of, run_once
 
 
@@ -106,7 +106,7 @@ def filled(batch: Any) -> list[Example]:
 
 def identified(row: Example) -> Example:
     """Return a row with an id: one without has the digest of its content."""
-    return replace(row, id=row.id or cache.key_of({"row": as_json([row.inputs, row.target, dict(row.extra)])})[:16])
+    return replace(row, id=row.id or digest_of([row.inputs, row.target, dict(row.extra)])[:16])
 
 
 class Batches:

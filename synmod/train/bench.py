@@ -284,20 +284,22 @@ class Bench:
         """Note what the program holds now."""
         self._held.append(self.candidate(state))
 
+    def _known(self, state: State) -> Known:
+        """Return what is known of a State, which is noted nowhere if that is nothing."""
+        state = self.complete(state)
+        return self._candidates.get(state.fingerprint) or Known(state, (self.step,))
+
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before this step; what runs at once in it does not count."""
-        known = self._candidates.get(self.complete(state).fingerprint)
-        return known is not None and known.order[0] < self.step
+        return self._known(state).order[0] < self.step
 
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
-        known = self._candidates.get(self.complete(state).fingerprint)
-        return {} if known is None else dict(known.scores[split])
+        return dict(self._known(state).scores[split])
 
     def rollouts_of(self, state: State, split: Split = "validation") -> list[Rollout]:
         """Return a State's rollouts, in the order of the rows."""
-        known = self._candidates.get(self.complete(state).fingerprint)
-        found = {} if known is None else known.rollouts[split]
+        found = self._known(state).rollouts[split]
         return [found[row][sample] for row in self._examples[split] if row in found for sample in sorted(found[row])]
 
     def trained(self) -> list[Rollout]:

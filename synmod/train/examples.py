@@ -132,17 +132,20 @@ def input_names(program: Module) -> list[str]:
         if is_object(nest):
             return [str(name) for name in nest]
         return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
-    parameters = program._record.declaration.call.positional
-    return [parameter.name for parameter in parameters if parameter.name != "training"] or ["inputs"]
+    return [parameter.name for parameter in _parameters(program)] or ["inputs"]
 
 
 def declared_of(program: Module) -> Any:
     """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
-    declared, parameters = declared_inputs(program), program._record.declaration.call.positional
-    parameters = [each for each in parameters if each.name != "training"]
+    declared, parameters = declared_inputs(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
         return declared
     return [None if each.model is None else symbol(schema_of(each.model), each.model) for each in parameters]
+
+
+def _parameters(program: Module) -> list[Any]:
+    """Return what the `call` of a program takes by position, but for the mode."""
+    return [each for each in program._record.declaration.call.positional if each.name != "training"]
 
 
 async def load_examples(
@@ -473,9 +476,7 @@ async def training_rows(
         held_out = await load_examples(given, targets, program=program)
     else:
         rows, held_out = split(rows, share, seed=seed, closed=_closed_field(await outputs_of(program)))
-    both = {key_of({"row": as_json(row.inputs)}) for row in rows} & {
-        key_of({"row": as_json(row.inputs)}) for row in held_out
-    }
+    both = {digest_of(row.inputs) for row in rows} & {digest_of(row.inputs) for row in held_out}
     if both:
         warnings.warn(
             f"{len(both)} rows have equal inputs among train and validation rows: what is learned by heart scores.",
@@ -625,6 +626,11 @@ def _wrapped(symbol: SymbolicDataModel, json: Any) -> JsonDataModel[Any]:
     if symbol._model is not None:
         return JsonDataModel(json, data_model=symbol._model)
     return JsonDataModel(json, schema=symbol._schema)
+
+
+def digest_of(nest: Any) -> str:
+    """Return a digest of what a row holds."""
+    return key_of({"row": as_json(nest)})
 
 
 def as_json(nest: Any) -> Json:

@@ -177,7 +177,7 @@ class Runner:
     @cached_property
     def _identity(self) -> str:
         """Digest of what every rollout depends on."""
-        program = [graphdef(self.program).fingerprint_with(name_of), _others(self.program, self.seed).to_json()]
+        program = identity_of(self.program, self.seed)
         reward = None if self.reward is None else identity_of(self.reward)
         return key_of([program, _models(self.places), reward, sorted(self.paths)])
 
@@ -346,9 +346,9 @@ def described(thing: Any) -> str:
     return f"{type(thing).__name__} {key_of([graphdef(thing).fingerprint_with(name_of), values])}"
 
 
-def identity_of(module: Module) -> Json:
-    """Return what the results of a module depend on: its structure, and the values of its Variables."""
-    return [graphdef(module).fingerprint_with(name_of), state_of(module).to_json()]
+def identity_of(module: Module, seed: State = NO_STATE) -> Json:
+    """Return what the results of a module depend on: its structure, and its values but for those that are trained."""
+    return [graphdef(module).fingerprint_with(name_of), _others(module, seed).to_json()]
 
 
 def name_of(thing: object) -> str:
