@@ -147,7 +147,9 @@ class Bench:
         self._held: list[Known] = []
         self._made_from: dict[tuple[str, str], set[str]] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, Json]]] = []
-        self._asked: dict[str, Usage] = {}
+        self._lm_calls = self._tokens = 0
+        self._costs: list[float] = []
+        """Of each rollout and proposal; summed exactly, so that what finished first does not matter."""
         self._trained: dict[tuple[str, str, int], Rollout] = {}
         self._rows = self._faults = 0
         self._first: list[bool] = []
@@ -176,7 +178,7 @@ class Bench:
     @property
     def pieces(self) -> int:
         """How many rollouts and proposals the run has needed."""
-        return len(self._done) + len(self._asked)
+        return len(self._costs)
 
     @property
     def is_replaying(self) -> bool:
@@ -208,14 +210,13 @@ class Bench:
 
     def spent(self) -> Budget:
         """Return what the run took so far: every rollout and proposal once, recorded ones included."""
-        used = [*self._asked.values(), *(rollout.usage for rollout in self._done.values())]
-        return Budget(
-            self.rollouts,
-            sum(each.calls for each in used),
-            sum(each.prompt_tokens + each.completion_tokens for each in used),
-            fsum(each.cost_usd or 0.0 for each in used),
-            self._runner.journal.elapsed_s,
-        )
+        return Budget(self.rollouts, self._lm_calls, self._tokens, fsum(self._costs), self._runner.journal.elapsed_s)
+
+    def _pay(self, usage: Usage) -> None:
+        """Count what one rollout or proposal used."""
+        self._lm_calls += usage.calls
+        self._tokens += usage.prompt_tokens + usage.completion_tokens
+        self._costs.append(usage.cost_usd or 0.0)
 
     def rng(self, purpose: str) -> Random:
         """Return the generator of one random choice: a function of seed, step and purpose."""
@@ -448,6 +449,7 @@ class Bench:
             if rollout.void:
                 return rollout
             self._done[key] = rollout
+            self._pay(rollout.usage)
         return self._done[key]
 
     def _judged(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
@@ -603,7 +605,7 @@ class Bench:
             schema = thaw(schema_of(output))
             piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}
             await self._runner.journal.keep(key, piece)
-        self._asked[key] = piece["usage"]
+        self._pay(piece["usage"])
         return piece["outputs"]
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
