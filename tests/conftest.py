@@ -11,6 +11,10 @@ import pytest
 import trio
 from hypothesis import HealthCheck, settings
 
+# Packages are compiled once, when they are first imported, also for the processes that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A busy machine is no failure; the run that guards main draws the same examples each time, others draw new ones.
 settings.register_profile(
     "synmod",
