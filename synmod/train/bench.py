@@ -28,7 +28,7 @@ from synmod.tree import State, state as state_of
 from .batches import as_row
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
-from .rollouts import Executor, Ran, Rollout
+from .rollouts import CallRecord, Executor, Ran, Rollout
 from .runs import Budget, Key, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
@@ -141,6 +141,7 @@ class Bench:
         self._limit, self._run_seed = room, run_seed
         self._under_way: dict[Key, aio.Gate] = {}
         self._done: dict[Key, Rollout] = {}
+        self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._counted: set[Key] = set()
         """Keys of the rollouts that were needed, those under way included."""
         self._candidates: dict[str, Known] = {}
@@ -418,7 +419,9 @@ class Bench:
             if credited is not None:
                 self._credit(credited, split, ran.values())
         self._check_outage(credited, split, found)
-        return found if calls else [replace(each, calls=()) for each in found]
+        if calls:
+            return [replace(each, calls=self._calls.get(job[0], ())) for job, each in zip(jobs, found, strict=True)]
+        return found
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
@@ -446,6 +449,7 @@ class Bench:
                 del self._under_way[key]
                 ended.wake_all()
             rollout = self._judged(ran, example, state, sample)
+            self._calls[key] = ran.calls
             if rollout.void:
                 return rollout
             self._done[key] = rollout
@@ -465,7 +469,7 @@ class Bench:
             ) from ran.failure
         return ran.result(
             Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
-            void=ran.fault == "void", calls=ran.calls,
+            void=ran.fault == "void",
         )  # fmt: skip
 
     def _credit(self, known: Known, split: Split, rollouts: Iterable[Rollout]) -> None:

@@ -141,13 +141,13 @@ def test_a_symbol_is_never_compared_with_a_value(compare):
 def test_members_that_are_not_in_a_list_are_refused():
     """The second one is not a name."""
     with pytest.raises(ConfigError, match="Sequential: members is a Generator; give a list"):
-        sm.Sequential(sm.Generator(Team), sm.Identity())  # type: ignore[arg-type]
+        sm.Sequential(sm.Generator(Team), sm.Identity())
 
 
 def test_a_sampling_parameter_of_another_type_is_refused():
     """Before any provider sees it."""
     with pytest.raises(ConfigError, match="Generator: temperature is 'hot'; give a number"):
-        sm.Generator(Team, temperature="hot")  # type: ignore[arg-type]
+        sm.Generator(Team, temperature="hot")
 
 
 def test_tools_of_a_generator_name_the_agent():
