@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 from pydantic_core import from_json, to_json
 
 from synmod.data import Schema, ToolCall
-from synmod.errors import ArgumentError, RunError
+from synmod.errors import ArgumentError, BadReplyError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
@@ -208,6 +208,7 @@ class Relay:
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
         self._known = _opening(request.schema)  # JSON of the partial value shown last, its end left open
+        self._partial: Json = None  # that value
         self.begun: float | None = None
         self.came: Usage | None = None
 
@@ -252,8 +253,8 @@ class Relay:
                 text += piece.text
                 reasoning += piece.reasoning
                 calls += piece.tool_calls
-                if not piece.done:  # else it is handed on when it has been validated
-                    await self._show(text, reasoning)
+                if not piece.done and (new := self._new(text, reasoning)):  # else handed on when it has been validated
+                    await self._hand_on(new)
         except BaseException:
             if text or reasoning:
                 self.came = _estimate(request, text + reasoning)
@@ -265,21 +266,29 @@ class Relay:
         joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
-    async def _show(self, text: str, reasoning: str) -> None:
-        """Hand on what is new in a reply that is not yet whole."""
+    def _new(self, text: str, reasoning: str) -> LMChunk | None:
+        """Return what is new in a reply that is not yet whole; None where nothing is."""
         value: Json = None
         if self._request.schema is not None:
             text = text[: max(_settled(text), self._shown[0])]
             value = partial_json(text)
-            if (json := to_json(value)).startswith(self._known):
-                self._known = self._known if value is None else json.rstrip(b'"]}')
-            else:  # prose before the answer, or a key that repeats
+            if not (json := to_json(value)).startswith(self._known):  # prose before the answer, or a key that repeats
                 value = None
-        if (len(text), len(reasoning)) != self._shown:
-            await self._hand_on(self._next(text, reasoning, (), value, done=False))
+            if value is not None:
+                self._known, self._partial = json.rstrip(b'"]}'), value
+        is_new = (len(text), len(reasoning)) != self._shown
+        return self._next(text, reasoning, (), value, done=False) if is_new else None
 
     async def finish(self, reply: LMReply, started: float) -> LMReply:
-        """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one."""
+        """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one.
+
+        Raises:
+            BadReplyError: The value begins in another way than what was shown of it.
+        """
+        if reply.json is not None and not _goes_on(self._partial, reply.json):
+            what = f"the reply began with {json_text(self._partial)!r:.200}, and its answer is another value after that"
+            remedy = "a call that is not streamed takes such a reply"
+            raise BadReplyError(f"{what}: {remedy}.", text=reply.text, request_id=reply.request_id)
         if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
             self._shown = (0, self._shown[1])
         await self._hand_on(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
@@ -310,6 +319,17 @@ def _estimate(request: LMRequest, text: str) -> Usage:
 def _opening(schema: Schema | None) -> bytes:
     """Return how each value of a schema begins, as far as its type says."""
     return b"" if schema is None else {"object": b"{", "array": b"[", "string": b'"'}.get(str(schema.get("type")), b"")
+
+
+def _goes_on(earlier: Json, later: Json) -> bool:
+    """Return whether a value may have had this partial value on its way; None says nothing."""
+    if isinstance(earlier, str) and isinstance(later, str):
+        return later.startswith(earlier)
+    if is_array(earlier) and is_array(later):
+        return len(earlier) <= len(later) and all(map(_goes_on, earlier, later))
+    if is_object(earlier) and is_object(later):
+        return all(name in later and _goes_on(value, later[name]) for name, value in earlier.items())
+    return earlier is None or earlier == later
 
 
 def partial_json(text: str) -> Json:
@@ -426,7 +446,8 @@ class Assembly:
         """Add a record; return the piece of the reply in it, None where it holds none."""
         if not is_object(record):
             return None
-        self.error = self.error or record.get("error") or (record if record.get("object") == "error" else None)
+        if "error" in record or record.get("object") == "error":
+            self.error = self.error or record.get("error") or (record if record.get("object") == "error" else None)
         self._id = self._id or record.get("id")
         self._usage = record.get("usage") or self._usage
         choices = record.get("choices")
@@ -436,16 +457,21 @@ class Assembly:
         self._has_choice = True
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         delta = choice.get("delta")
-        if not is_object(delta):
-            return None
-        for piece in _objects(delta.get("tool_calls")):
-            self._add_call(piece)
-        for block in _objects(delta.get("thinking_blocks")):
-            self._thinking.append(block)
-            self._room -= len(text_of(block.get("thinking")))
-        self._keep("refusal", delta.get("refusal"))
+        return self._piece(delta) if is_object(delta) else None
+
+    def _piece(self, delta: dict[str, Any]) -> LMChunk | None:
+        """Add what a record adds to the message; return the piece of the reply in it, None where it holds none."""
+        if len(delta) > 1 or "content" not in delta:  # nearly every one has nothing but a text
+            for piece in _objects(delta.get("tool_calls")):
+                self._add_call(piece)
+            for block in _objects(delta.get("thinking_blocks")):
+                self._thinking.append(block)
+                self._room -= len(text_of(block.get("thinking")))
+            self._keep("refusal", delta.get("refusal"))
+            reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
+        else:
+            reasoning = ""
         text = self._keep("content", delta.get("content"))
-        reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
         return LMChunk(text, reasoning) if text or reasoning else None
 
     def _keep(self, name: str, content: Json) -> str:

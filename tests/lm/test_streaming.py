@@ -5,6 +5,7 @@ import gc
 import json
 import threading
 import tracemalloc
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
@@ -250,6 +251,40 @@ async def test_a_key_that_repeats_takes_nothing_back():
             async for chunk in stream:
                 shown.append(chunk.partial)
     assert shown == [{"a": "first"}, None, None]
+
+
+DRAFTS = [
+    '{"x": 1} then {"answer": "a"}',
+    '{"answer": 1}{"answer": "a"}',
+    '{"answer": "b"} or {"answer": "a", "sure": true}',
+]
+ANSWER = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}, "sure": {"type": "boolean"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("text", DRAFTS)
+async def test_a_value_that_was_shown_is_not_replaced_by_another(text):
+    """A first value that is not the answer was shown: the answer after it is a fault, in a call that is not streamed
+    it is found."""
+    schema = ANSWER if "sure" not in text else {**ANSWER, "required": ["answer", "sure"]}
+    shown = []
+    async with await ScriptedLM([pieces(*text)])("Hi", schema, stream=True) as stream:
+        with pytest.raises(BadReplyError, match="is another value") as caught:
+            async for chunk in stream:
+                shown.append(chunk.partial)
+    assert all(extends(a, b) for a, b in pairwise(filter(None, shown)))
+    assert caught.value.text == text
+    assert (await ScriptedLM([pieces(*text)])("Hi", schema)).json["answer"] == "a"
+
+
+async def test_an_answer_with_prose_after_it_is_what_was_shown():
+    """What stands behind a value takes nothing back."""
+    chunks, stream = await call(ScriptedLM([pieces(*'{"answer": "a"} as asked.')]), "Hi", ANSWER)
+    assert [chunk.partial for chunk in chunks if chunk.partial][-1] == stream.reply.json == {"answer": "a"}
 
 
 # -- failures --------------------------------------------------------------------------------------------------------
