@@ -338,17 +338,18 @@ class Cache:
         self._waiting.append(entry)
         if self.path is None:
             self._write()
+        elif not self.shared:
+            await aio.checkpoint()  # in the next turn, with all that is kept in this one
         while entry.stands is None:  # a commit that had begun before is not its own
-            await self.flights.run(("commit", os.getpid()), self._written)
+            if self.shared or self._commits % _IN_PLACE == 0:
+                await self.flights.run(("commit", os.getpid()), self._write_in_thread)
+            else:
+                self._write()
         return entry.stands
 
-    async def _written(self) -> None:
-        """Write in a thread, or in place: then in the next turn, with all that is kept in this one."""
-        if self.shared or self._commits % _IN_PLACE == 0:
-            await aio.to_thread(self._write, limiter=self._one_writer)
-        else:
-            await aio.checkpoint()
-            self._write()
+    async def _write_in_thread(self) -> None:
+        """Write where waiting for the disk does not hold up the event loop."""
+        await aio.to_thread(self._write, limiter=self._one_writer)
 
     def items(self) -> list[tuple[str, FrozenDict]]:
         """Return what is remembered, in the order of last use; damaged rows are left out."""

@@ -540,7 +540,7 @@ class BoundReward:
             raise errors.CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
         with phase("reward"):
             result = self.call(offered)
-            if inspect.isawaitable(result):
+            if not isinstance(result, float | int | Feedback) and inspect.isawaitable(result):  # hot: nearly all are
                 result = await result
         return self.feedback(result)
 
@@ -552,6 +552,9 @@ class BoundReward:
         """
         if not isinstance(result, Feedback):
             return Feedback(self._in_range(result))
+        words = [result.critique or "", *result.parts.values()]
+        if not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise errors.CallError(f"{self._what} returned {result!r:.200}; critique and parts of a Feedback are text.")
         return replace(
             result,
             score=None if result.score is None else self._in_range(result.score),

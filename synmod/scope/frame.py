@@ -267,23 +267,26 @@ class Ambient:
         hooks, budgets, usages, reward_tracks, scopes, captures: What each block added, outermost first.
     """
 
-    phase: str | None = None
-    deadline: Any = None
-    hooks: tuple[Any, ...] = ()
-    budgets: tuple[Any, ...] = ()
-    usages: tuple[Any, ...] = ()
-    reward_tracks: tuple[Any, ...] = ()
-    scopes: tuple[Any, ...] = ()
-    captures: tuple[Any, ...] = ()
+    __slots__ = (
+        "budgets", "captures", "deadline", "entry", "hooks", "parent", "phase", "reward_tracks", "scopes", "usages"
+    )  # fmt: skip
 
     def __init__(self, parent: Ambient | None, entry: Entry) -> None:
-        fields = vars(self)
-        if parent is not None:
-            fields.update(vars(parent))
         self.parent = parent
         self.entry = entry
+        if parent is None:
+            self.phase: str | None = None
+            self.deadline: Any = None
+            self.hooks = self.budgets = self.usages = self.reward_tracks = self.scopes = self.captures = _NOTHING
+        else:
+            self.phase, self.deadline, self.hooks = parent.phase, parent.deadline, parent.hooks
+            self.budgets, self.usages, self.reward_tracks = parent.budgets, parent.usages, parent.reward_tracks
+            self.scopes, self.captures = parent.scopes, parent.captures
         for field, value in entry.adds.items():
-            fields[field] = _JOINS.get(field, _append)(getattr(self, field), value)
+            setattr(self, field, _JOINS.get(field, _append)(getattr(self, field), value))
+
+
+_NOTHING: Final[tuple[Any, ...]] = ()
 
 
 def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
@@ -355,7 +358,7 @@ class Block:
 
     def entry(self) -> Entry:
         """Return the entry that was made in this context, else the last one (a generator may be closed elsewhere)."""
-        record = AMBIENT.get()
+        record = AMBIENT.get() if len(self._entries) > 1 else None
         while record is not None:
             if record.entry in self._entries:
                 return record.entry

@@ -67,9 +67,9 @@ def error_text(error: BaseException | None) -> str | None:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of an exception; "" where it cannot be read."""
+    """Return the text of an exception, without half characters that no file holds; "" where it cannot be read."""
     try:
-        return str(error)
+        return str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001  # a record of a failure must not fail
         return ""
 

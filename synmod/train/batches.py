@@ -1,12 +1,12 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, cast
 
 from synmod import errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
@@ -215,25 +215,23 @@ class Places:
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
-    @asynccontextmanager
-    async def place(self, index: int | None = None) -> AsyncGenerator[int]:
-        """Wait for a place, and hold it in the block, where the model of its context stands in; gives its number.
+    async def take(self, index: int | None = None) -> int:
+        """Wait for a place, and take it until it is given back; return the number of its context.
 
         Args:
-            index: Number of the context; None for the one that has most room.
+            index: That number; None for the context that has most room.
         """
         wanted = range(len(self._free)) if index is None else (index,)
         while not self._free[here := max(wanted, key=self._free.__getitem__)]:
             await self._gates[index].wait()
         self._free[here] -= 1
-        model = self.contexts[here].language_model
-        try:
-            with nullcontext() if model is None else lm.use_language_models(model):
-                yield here
-        finally:
-            self._free[here] += 1
-            self._gates[here].wake()
-            self._gates[None].wake()
+        return here
+
+    def give_back(self, here: int) -> None:
+        """Give a place of a context back."""
+        self._free[here] += 1
+        self._gates[here].wake()
+        self._gates[None].wake()
 
 
 def sliced(rows: int, loads: Sequence[float]) -> list[int]:
@@ -256,22 +254,8 @@ def sliced(rows: int, loads: Sequence[float]) -> list[int]:
 
 # -- rows that run -----------------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-_ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
-
-
-def current_row() -> int | None:
-    """Return the number of the row that is running here, in its batch; None outside of one."""
-    return _ROW.get()
-
-
-async def as_row(number: int, run: Callable[[], Awaitable[T]]) -> T:
-    """Run something as the row of a number, and return what it returns."""
-    token = _ROW.set(number)
-    try:
-        return await run()
-    finally:
-        _ROW.reset(token)
+ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
+"""The number of the row that is running here, in its batch; None outside of one."""
 
 
 class Row(NamedTuple):
@@ -321,18 +305,26 @@ async def run_rows(
     recorded = paths or frozenset()
 
     async def run(number: int) -> Row:
-        async with places.place(chosen[number]) as context:
-            with tree.using(program, states[number]) as overlay:
+        context, token = await places.take(chosen[number]), ROW.set(number)
+        try:
+            model = places.contexts[context].language_model
+            with (
+                nullcontext() if model is None else lm.use_language_models(model),
+                tree.using(program, states[number]) as overlay,
+            ):
                 ran = await run_once(
                     program, rows[number], paths=recorded, training=training, all_calls=paths is not None
                 )
+        finally:
+            ROW.reset(token)
+            places.give_back(context)
         if ran.failure is not None and not keep_failures:
             errors.add_note(ran.failure, f"row {number}")
             raise ran.failure
         changes = {path: leaf for path, leaf in overlay.changes.items() if path in states[number]}
         return Row(number, rows[number], ran, context, states[number] | tree.State.of_leaves(changes))
 
-    return await flow.together(*(partial(as_row, number, partial(run, number)) for number in range(len(rows))))
+    return await flow.together(*(partial(run, number) for number in range(len(rows))))
 
 
 async def judge_rows(

@@ -25,7 +25,7 @@ from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .batches import as_row
+from .batches import ROW
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import CallRecord, Executor, Ran, Rollout
@@ -139,7 +139,8 @@ class Bench:
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
-        self._under_way: dict[Key, aio.Gate] = {}
+        self._under_way: dict[Key, aio.Gate | None] = {}
+        """Where others wait for a rollout; None where nobody does."""
         self._done: dict[Key, Rollout] = {}
         self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._counted: set[Key] = set()
@@ -237,10 +238,12 @@ class Bench:
         """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
         place = self._next()
 
-        async def run(index: int) -> T:
+        async def run(index: int) -> T | BudgetExceeded:
             token = _LANE.set(((*place, index), count(1)))
             try:
                 return await coroutines[index]
+            except BudgetExceeded as error:
+                return error
             finally:
                 _LANE.reset(token)
 
@@ -311,10 +314,13 @@ class Bench:
         order = sorted((self._candidates[of].order, places[row], sample, rollout) for (of, row, sample), rollout in ran)
         return [rollout for *_, rollout in order]
 
+    def shown(self) -> list[Known]:
+        """Return the seed and what was run on validation rows."""
+        return [each for each in self._candidates.values() if each.compared or each is self._of_seed]
+
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the seed, `c0`, and what was run on validation rows, in the order in which they were made."""
-        shown = [each for each in self._candidates.values() if each.compared or each is self._of_seed]
-        shown.sort(key=lambda known: known.order)
+        shown = sorted(self.shown(), key=lambda known: known.order)
         names = {known.state.fingerprint: f"c{number}" for number, known in enumerate(shown)}
         return tuple(
             Candidate(
@@ -426,28 +432,33 @@ class Bench:
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
         missing = {
-            job[0]: partial(as_row, number, partial(self._rollout, *job))
-            for number, job in enumerate(jobs)
-            if job[0] not in self._done
+            job[0]: partial(self._rollout, number, *job) for number, job in enumerate(jobs) if job[0] not in self._done
         }
-        ran = dict(zip(missing, await _to_the_end([*missing.values()]), strict=True))
+        ran = dict(zip(missing, await _to_the_end(missing.values()), strict=True))
         return [ran.get(job[0]) or self._done[job[0]] for job in jobs]
 
-    async def _rollout(self, key: Key, example: Example, state: State, sample: int, model: Any) -> Rollout:
-        """Return the rollout of a row: known, recorded, under way, or run now.
+    async def _rollout(
+        self, number: int, key: Key, example: Example, state: State, sample: int, model: LanguageModel | None
+    ) -> Rollout | BudgetExceeded:
+        """Return the rollout of a row: known, recorded, under way, or run now; or that the budget is spent.
 
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
         """
         while key in self._under_way:  # for another candidate, or of the same evaluation
-            await self._under_way[key].wait()
+            ended = self._under_way[key] = self._under_way[key] or aio.Gate()
+            await ended.wait()
         if key not in self._done:
-            ended = self._under_way[key] = aio.Gate()
+            self._under_way[key] = None
+            token = ROW.set(number)
             try:
                 ran = await self._runner.row(example, state, sample, model, key)
+            except BudgetExceeded as error:
+                return error
             finally:
-                del self._under_way[key]
-                ended.wake_all()
+                ROW.reset(token)
+                if ended := self._under_way.pop(key):
+                    ended.wake_all()
             rollout = self._judged(ran, example, state, sample)
             self._calls[key] = ran.calls
             if rollout.void:
@@ -625,20 +636,13 @@ class Bench:
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, line["paths"], word, gain, rows)
 
 
-async def _to_the_end(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+async def _to_the_end(calls: Iterable[Callable[[], Awaitable[T | BudgetExceeded]]]) -> list[T]:
     """Return the results of calls that run at once; where a budget is spent the others end first: they are paid for.
 
     Raises:
-        BudgetExceeded: That of the first call which raised one.
+        BudgetExceeded: The first that a call returned.
     """
-
-    async def caught(call: Callable[[], Awaitable[T]]) -> T | BudgetExceeded:
-        try:
-            return await call()
-        except BudgetExceeded as error:
-            return error
-
-    results = await together(*(partial(caught, call) for call in calls))
+    results = await together(*calls)
     for result in results:
         if isinstance(result, BudgetExceeded):
             raise result

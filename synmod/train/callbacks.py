@@ -399,7 +399,7 @@ class Monitor(scope.Hook):
     def _note(self, name: str, value: Any) -> None:
         """Note a value whose name is wanted."""
         if self.activated and self._pattern.match(name):
-            self._seen.append((batches.current_row(), name, as_json(value)))
+            self._seen.append((batches.ROW.get(), name, as_json(value)))
 
 
 def _lengths(json: leaves.Json) -> leaves.Json:

@@ -422,7 +422,7 @@ class _Fitting:
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": mean(list(bench.scores(present).values())),
             "best_val_reward": mean(list(best[0].compared.values())) if best else None,
-            "candidates": len(bench.candidates()),
+            "candidates": len(bench.shown()),
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             **{name: spent[name] for name in _SPENT},
             **await self._measured("", trained, self.metrics),
@@ -434,7 +434,7 @@ class _Fitting:
     ) -> dict[str, Any]:
         """Return the metrics over rows that the present State has been run on; None where it was run on none."""
         metrics = evaluation.Metrics(wanted)
-        for rollout in rollouts:
+        for rollout in rollouts if wanted else ():
             offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
                        "example_id": rollout.id, "extra": dict[str, Any](), "calls": ()}  # fmt: skip
             metrics.update(rollout, {} if rollout.error else await metrics.measure(offered))

@@ -175,6 +175,9 @@ class Rollout(ExampleResult):
     calls: tuple[CallRecord, ...] = field(default=(), repr=False)
 
 
+_NO_REWARDS: Final[Mapping[str, float]] = {}
+
+
 class Watch(scope.Hook, scope.Block):
     """The block of one run: its model calls, and, while it is `open`, its module calls and what they give.
 
@@ -193,13 +196,12 @@ class Watch(scope.Hook, scope.Block):
     def __init__(self, *, keeps_calls: bool = False) -> None:
         super().__init__()
         self.usage = scope.UsageMeter()
-        self.rewards: dict[str, float] = {}
+        self.rewards: Mapping[str, float] = _NO_REWARDS
         self.call_id: str | None = None
         self.is_open = True
         self._keeps_calls = keeps_calls
-        self._failures: list[tuple[BaseException, str]] = []
-        self._of_builds: list[BaseException] = []
-        self._ended: list[CallEnd] = []
+        self._ended: list[CallEnd] = []  # all calls, or those that failed
+        self._of_builds: tuple[BaseException, ...] = ()
 
     def __enter__(self) -> Self:
         self.enter(phase="inference", hooks=(self,), usages=self.usage)
@@ -211,18 +213,16 @@ class Watch(scope.Hook, scope.Block):
         self.call_id = event.call_id  # the last one that ends is the entry call
         if event.rewards:
             self.rewards = {f"{path}/{name or ''}".strip("/"): value for path, name, value in event.rewards}
-        if event.exception is not None:
-            self._failures.append((event.exception, event.path))
-        if self._keeps_calls:
+        if self._keeps_calls or event.exception is not None:
             self._ended.append(event)
 
     def on_build_end(self, event: scope.BuildEnd) -> None:
         if self.is_open and event.exception is not None:
-            self._of_builds.append(event.exception)
+            self._of_builds += (event.exception,)
 
     def path_of(self, failure: BaseException) -> str:
         """Return the path of the innermost call that a failure ended; "" where it ended none."""
-        return next((path for error, path in self._failures if error is failure), "")
+        return next((event.path for event in self._ended if event.exception is failure), "")
 
     def is_of_build(self, failure: BaseException) -> bool:
         """Whether a failure is that of a build."""

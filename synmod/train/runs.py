@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias, cast
 
 from synmod import lm
 from synmod.cache import Cache, key_of
-from synmod.data import JsonDataModel, dump_json, parse_json, schema_of
+from synmod.data import JsonDataModel, Schema, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunError
-from synmod.leaves import Json, current_clock, json_equal, wall_time, write_atomic
+from synmod.leaves import Json, current_clock, frozen_dict, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
@@ -53,8 +53,8 @@ class Journal:
         self._records = records
         self._secrets = [model.secrets for each in models for model in each.tried()]
         self._environment = lm.environment_secrets()
-        self._noted: set[str] = set()
-        """Digests of the schemas that are kept."""
+        self._noted: dict[int, tuple[Schema, str]] = {}
+        """The schemas that are kept, by identity, and the digest of each."""
         self.pieces, self.usage, seconds = _paid(records)
         self.live = 0
         self._clock = current_clock()
@@ -102,11 +102,12 @@ class Journal:
         entry = {**piece, "outputs": as_json(piece["outputs"]), "usage": used, "at": self.elapsed_s}
         if isinstance(piece["outputs"], JsonDataModel):  # whose schema stands in the journal once, not in each record
             schema = schema_of(piece["outputs"])
-            digest = entry["schema"] = key_of(schema)
-            if digest not in self._noted:
+            if id(schema) not in self._noted:
+                digest = key_of(schema)
                 await self.write(f"schema/{digest}", {"schema": schema})
-                self._noted.add(digest)
-        await self.write(key, entry)
+                self._noted[id(schema)] = schema, digest
+            entry["schema"] = self._noted[id(schema)][1]
+        await self.write(key, frozen_dict(entry))  # hot: all in it has been checked
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
         """Return a note."""
@@ -224,18 +225,29 @@ class Runner:
             if record := await self.journal.find(piece):
                 return Ran.of(record)
         overlay = state | self.first if self.first else state
-        async with _NO_BLOCK if self.places is None else self.places.place():
-            with (
-                self.within_time(),
-                _NO_BLOCK if model is None else lm.use_language_models(model),
-                using(self.program, overlay) if overlay else _NO_BLOCK,
-            ):
-                ran = await self._run_row(example, sample=sample)
-            if ran.feedback is not None and ran.feedback.target is not None:
-                ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
-            if ran.fault not in ("void", "fatal"):  # in its place: a kill costs as many rollouts as run at once
-                kept = {"row": example.id, **ran.record()} if self.journal.is_kept else {}
-                await self.journal.keep(piece, kept)
+        if self.places is None:
+            return await self._run(piece, example, overlay, sample, model)
+        place = await self.places.take()
+        try:
+            by = self.places.contexts[place].language_model if model is None else model
+            return await self._run(piece, example, overlay, sample, by)
+        finally:
+            self.places.give_back(place)
+
+    async def _run(
+        self, piece: str, example: Example, overlay: State, sample: int, model: LanguageModel | str | None
+    ) -> Ran:
+        """Run a row and record it, while it holds its place: a kill costs as many rollouts as run at once."""
+        with (
+            self.within_time(),
+            _NO_BLOCK if model is None else lm.use_language_models(model),
+            using(self.program, overlay) if overlay else _NO_BLOCK,
+        ):
+            ran = await self._run_row(example, sample=sample)
+        if ran.feedback is not None and ran.feedback.target is not None:
+            ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
+        if ran.fault not in ("void", "fatal"):
+            await self.journal.keep(piece, {"row": example.id, **ran.record()} if self.journal.is_kept else {})
         return ran
 
     @asynccontextmanager

@@ -67,3 +67,10 @@ async def test_a_feedback_goes_through():
     full = sm.Feedback(True, critique="fine", target={"a": 1}, objectives={"length": 3}, parts={"a": "b"})
     assert (await BoundReward(lambda: full, [])()).to_json() == {**full.to_json(), "score": 1.0}
     assert (await BoundReward(lambda: sm.Feedback(None), [])()).score is None
+
+
+@pytest.mark.parametrize("wrong", [{"critique": 3}, {"parts": {"a": None}}])
+async def test_words_of_a_feedback_are_text(wrong):
+    """Anything else is a CallError, where the reward is, rather than in a file later."""
+    with pytest.raises(sm.CallError, match="critique and parts of a Feedback are text"):
+        await BoundReward(lambda: sm.Feedback(1.0, **wrong), [])()

@@ -198,3 +198,17 @@ async def test_a_folder_serves_one_evaluation_at_a_time(tmp_path):
         await sm.evaluate(program, ROWS, run=tmp_path)
     goes_on.set()
     assert (await under_way).total == 3
+
+
+async def test_half_a_character_in_the_text_of_a_failure_is_escaped(tmp_path):
+    """No file holds one: the row is recorded as it is shown."""
+
+    class Halved(sm.Module):
+        async def call(self, inputs: Query) -> Query:
+            if inputs["text"] == "b":
+                raise ValueError("half a \ud800")
+            return inputs
+
+    rows = [Query(text=text) for text in "ab"]
+    first, again = [(await sm.evaluate(Halved(), rows, run=tmp_path, max_errors=None)).errors for _ in range(2)]
+    assert [error.error.message for error in first] == [error.error.message for error in again] == ["half a \\ud800"]
