@@ -14,8 +14,8 @@ from .accounts import (
 )
 from .frame import (
     AMBIENT, FRAME, NO_USAGE, PHASES, Ambient, Block, CallCounters, CallFrame, NameScope, PerPhase, PhaseCounters,
-    Reward, RootFrame, Usage, UsageMeter, ambient, current_call, current_phase, current_scope, effective, nearest_live,
-    phase, phase_in, reset,
+    Reward, RootFrame, Usage, UsageMeter, ambient, below, current_call, current_phase, current_scope, effective,
+    nearest_live, phase, phase_in, reset,
 )
 from .hooks import (
     BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, SkipDropped, VariableAssign,
@@ -29,7 +29,7 @@ __all__ = [
     "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Event", "Feedback", "Hook", "LMBegin",
     "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack", "RootFrame",
     "SkipDropped", "Spent", "TraceNode", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
-    "begin_call", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
+    "begin_call", "below", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
     "deadline", "effective", "end_call", "hand_up", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
     "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
     "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve", "reset",

@@ -666,6 +666,29 @@ def current_call() -> CallFrame | None:
     return nearest_live(FRAME.get())
 
 
+class below:  # noqa: N801  # read as a word: `with below(frame):`
+    """Make the calls of a block children of a call that has ended, such as those of a reward of what it judges.
+
+    Args:
+        frame: The frame of that call; None changes nothing.
+    """
+
+    __slots__ = ("_frame", "_token")
+
+    def __init__(self, frame: CallFrame | None) -> None:
+        self._frame = frame
+
+    def __enter__(self) -> None:
+        if self._frame is not None:
+            self._frame.live = True
+            self._token = FRAME.set(self._frame)
+
+    def __exit__(self, *_: object) -> None:
+        if self._frame is not None:
+            self._frame.live, self._frame.layer = False, None
+            reset(FRAME, self._token)
+
+
 def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:
     """Return the phase in which a call below `frame` begins; a call outlives the block it was begun in."""
     if record is not None and record.phase is not None:

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import zlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from numbers import Real
@@ -283,7 +283,7 @@ class Tracer(Hook):
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
         self._running: dict[str, TraceNode] = {}  # also below entry calls that were dropped
         self._lm_running: dict[int, tuple[Any, LMCallNode]] = {}  # by the id of the request, which is held
-        self._roots: deque[TraceNode] = deque()
+        self._roots: OrderedDict[str, TraceNode] = OrderedDict()
         self._lm_calls: deque[LMCallNode] = deque()
         self._size = Run()
         self._dropped = 0
@@ -292,7 +292,7 @@ class Tracer(Hook):
     def roots(self) -> list[TraceNode]:
         """The entry calls, by their start."""
         with self._lock:
-            return list(self._roots)
+            return list(self._roots.values())
 
     @property
     def lm_calls(self) -> list[LMCallNode]:
@@ -325,7 +325,10 @@ class Tracer(Hook):
             self._running[call_id] = node
             if run.is_dropped:
                 return
-            (self._roots if parent is None else parent.children).append(node)
+            if parent is None:
+                self._roots[call_id] = node
+            else:
+                parent.children.append(node)
             run.calls += 1
             self._size.calls += 1
             self._drop_oldest()
@@ -385,11 +388,14 @@ class Tracer(Hook):
         return self._sample >= 1 or zlib.crc32(call_id.partition("-")[0].encode()) < self._sample * 2**32
 
     def _nearest(self, call_id: str) -> TraceNode | None:
-        """Return the node of a call, or the nearest above: the tracer of one module is not notified of all calls."""
+        """Return the node of a call, or the nearest above: the tracer of one module is not notified of all calls.
+
+        An entry call may have ended: its reward comes after it.
+        """
         node, frame = self._running.get(call_id), FRAME.get()
         while frame is not None and node is None:
             node, frame = self._running.get(frame.id), frame.parent
-        return node
+        return node or self._roots.get(call_id)
 
     def _drop_oldest(self) -> None:
         """Leave out the oldest entry calls, whole, until the rest is within the bounds.
@@ -398,7 +404,7 @@ class Tracer(Hook):
         """
         size = self._size
         while size.calls > self._max_calls or size.lm_calls > self._max_calls * _LM_CALLS_PER_CALL:
-            oldest = self._roots.popleft()
+            _, oldest = self._roots.popitem(last=False)
             oldest.run.is_dropped = True
             size.calls -= oldest.run.calls
             size.lm_calls -= oldest.run.lm_calls

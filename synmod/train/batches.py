@@ -356,7 +356,8 @@ async def judge_rows(
         if row.ran.failure is not None:
             return cast("scope.Feedback", row.ran.judged(reward))
         try:
-            return await reward(**offered_of(row.ran, row.example))
+            with scope.below(row.ran.frame):
+                return await reward(**offered_of(row.ran, row.example))
         except Exception as error:
             errors.add_note(error, f"row {row.number}")
             raise

@@ -495,7 +495,7 @@ class LMAsJudge(Reward):
         }
         schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
         text = "\n".join([_JUDGE if instructions is None else instructions, *(f"- {each}" for each in rubric)])
-        self.judge = Generator[Any](schema=schema, language_model=language_model, instructions=text)
+        self.judge = Generator[Any](schema=schema, language_model=language_model, instructions=text, name="judge")
 
     async def call(self, y_true: Any = None, y_pred: Any = None, inputs: Any = None) -> Feedback:
         """Return the mean score of the verdicts, and what they found wrong."""

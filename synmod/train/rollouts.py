@@ -189,7 +189,7 @@ class Watch(scope.Hook, scope.Block):
     Attributes:
         usage: What the model calls used.
         rewards: What modules gave, by path of the module, or by `path/name`.
-        call_id: That of the entry call; None while none has ended.
+        frame: That of the entry call; None while none has ended.
         is_open: Whether module calls are noted; those of a reward are not.
     """
 
@@ -197,7 +197,7 @@ class Watch(scope.Hook, scope.Block):
         super().__init__()
         self.usage = scope.UsageMeter()
         self.rewards: Mapping[str, float] = _NO_REWARDS
-        self.call_id: str | None = None
+        self.frame: scope.CallFrame | None = None
         self.is_open = True
         self._keeps_calls = keeps_calls
         self._ended: list[CallEnd] = []  # all calls, or those that failed
@@ -210,7 +210,8 @@ class Watch(scope.Hook, scope.Block):
     def on_call_end(self, event: CallEnd) -> None:
         if not self.is_open:
             return
-        self.call_id = event.call_id  # the last one that ends is the entry call
+        if event.parent_call_id is None:
+            self.frame = scope.current_call()
         if event.rewards:
             self.rewards = {f"{path}/{name or ''}".strip("/"): value for path, name, value in event.rewards}
         if self._keeps_calls or event.exception is not None:
@@ -270,6 +271,7 @@ class Ran:
         usage: What its model calls used.
         elapsed_s: Seconds.
         call_id: That of the entry call.
+        frame: That of the entry call; None of a record.
         calls: Those of the modules that are recorded.
         all_calls: Those of all modules, where a reward takes them.
         values: What functions that measure it returned, by name.
@@ -284,6 +286,7 @@ class Ran:
     usage: Usage = NO_USAGE
     elapsed_s: float = 0.0
     call_id: str | None = None
+    frame: scope.CallFrame | None = None
     calls: tuple[CallRecord, ...] = ()
     all_calls: tuple[CallRecord, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -378,10 +381,11 @@ async def run_once(
                 if everything:
                     ran.all_calls = watch.calls()
                 offered = offered_of(ran, example)
-                if reward is not None:
-                    ran.feedback = _with_objectives(await reward(**offered), watch.rewards)
-                if metrics is not None:
-                    ran.values = await metrics.measure(offered)
+                with scope.below(watch.frame):
+                    if reward is not None:
+                        ran.feedback = _with_objectives(await reward(**offered), watch.rewards)
+                    if metrics is not None:
+                        ran.values = await metrics.measure(offered)
         except UnreadableRow:
             raise
         except Exception as error:  # one example under collection: its failure is its result
@@ -389,7 +393,8 @@ async def run_once(
                 raise
             ran.failure, ran.fault = error, _fault(error, watch)
             ran.error = ExampleError.of(error, watch.path_of(error))
-    ran.usage, ran.elapsed_s, ran.call_id = watch.usage.total(), clock.now() - started, watch.call_id
+    ran.usage, ran.elapsed_s, ran.frame = watch.usage.total(), clock.now() - started, watch.frame
+    ran.call_id = None if watch.frame is None else watch.frame.id
     ran.calls = watch.calls(paths) if paths else ()
     return ran
 

@@ -456,7 +456,8 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
     """Return the page of what `Tracer.to_json` returns, and write it where a path is given; see `Tracer.to_html`."""
     roots = _by_start(trace["calls"], trace["lm_calls"])
     begin = min((call["start"] for call in roots), default=0.0)
-    end = max((call["start"] + (call["elapsed_s"] or 0.0) for call in roots), default=begin)
+    calls = [each for root in roots for each in (root, *_below(root))]  # a reward comes after the call that it judges
+    end = max((call["start"] + (call["elapsed_s"] or 0.0) for call in calls), default=begin)
     rows: list[str] = []
     is_open = 0  # how many calls are
     waiting = [(call, 0) for call in reversed(roots)]

@@ -799,3 +799,64 @@ async def test_the_class_of_a_metric_is_no_metric():
     """The line to write is shown."""
     with pytest.raises(sm.ArgumentError, match=r"write an instance, Accuracy\(\)"):
         await sm.evaluate(Echo(), rows(("a", "a")), metrics=[sm.metrics.Accuracy])
+
+
+class Judging(sm.Module):
+    """A module that asks a model, and waits or fails where the output says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = sm.LanguageModel("embedded/nearest")
+
+    async def call(self, inputs: Answer):
+        await self.model(inputs["answer"])
+        if inputs["answer"] == "slow":
+            await asyncio.Event().wait()
+        if inputs["answer"] == "bad":
+            raise ValueError("not judged")
+        return inputs
+
+
+async def test_rewards_and_metrics_are_in_the_call_tree_of_their_example():
+    """What a judge calls stands below the entry call that it judges, in phase `reward`; so does its usage."""
+    judge, seen = Judging(), []
+
+    async def reward(outputs, example_id):
+        frame = sm.current_call()
+        await judge(outputs)
+        seen.append((example_id, frame.id, sm.current_call() is frame, sm.current_phase(), frame.usage.calls))
+        return 1.0
+
+    def metric(outputs):
+        assert sm.current_call() is not None
+        return 0.0
+
+    data = rows(*((str(n), None) for n in range(20)))
+    with sm.trace() as t:
+        evaluation = await sm.evaluate(Echo(), data, reward=reward, metrics=[metric])
+    calls = {result.id: result.call_id for result in evaluation.results}
+    assert sorted(seen) == sorted((name, call, True, "reward", 1) for name, call in calls.items())
+    assert sorted(root.call_id for root in t.roots) == sorted(calls.values())
+    assert all([child.phase for child in root.children] == ["reward"] for root in t.roots)
+    assert all(root.usage.calls == 1 for root in t.roots)
+    assert sm.current_call() is None
+
+
+async def test_a_reward_that_fails_or_is_cancelled_ends_the_call_tree():
+    """The frame of the example's call is not live afterwards, for whoever has kept it."""
+    judge, frames = Judging(), []
+
+    async def reward(outputs):
+        frames.append(sm.current_call())
+        await judge(outputs)
+        return 1.0
+
+    evaluation = await sm.evaluate(Echo(), rows(("bad", None), ("good", None)), reward=reward)
+    assert "not judged" in str(evaluation.errors[0].error)
+    task = asyncio.create_task(sm.evaluate(Echo(), rows(("slow", None)), reward=reward))
+    while len(frames) < 3:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [frame.live for frame in frames] == [False] * 3

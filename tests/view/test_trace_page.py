@@ -1,6 +1,7 @@
 """`to_html`: a trace as one page of nested calls, which needs no script and no other file."""
 
 import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -95,6 +96,13 @@ def test_bars_show_which_calls_ran_side_by_side():
 
 @pytest.mark.slow
 @pytest.mark.interpreter
+def test_bars_of_a_reward_lie_within_the_page():
+    """It comes after the call that it judges."""
+    page = trace_page(trace_of(module_call(1, 0.0, children=[module_call(2, 1.0, parent=1)])), None)
+    ends = [float(left) + float(wide) for left, wide in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", page)]
+    assert max(ends) == pytest.approx(100, abs=0.02)
+
+
 def test_a_deep_trace_is_written_without_recursion():
     """Far deeper than Python could nest calls; the first five thousand calls are drawn."""
     call = module_call(0, 0.0)
