@@ -1,9 +1,9 @@
-"""How synmod sees a program: one walk over nodes, Variables and containers, and the pair of structure and state.
+"""A program as a graph: one walk over nodes, Variables and containers, and the split into structure and state.
 
 Floor: 5. Purpose: Variables, node types, the walk, split and merge, update, clone, overlays, filters. State: the
-registries of node types, two ContextVars (layers over values, update contexts), tables of sealed programs for as long
-as they live. Speed: at most 5 µs a visit; reading a Variable costs one ContextVar read. Must never know: modules,
-calls, flows, language models, files.
+registries of node types, two ContextVars (layers over values, update contexts), path tables of sealed programs for as
+long as they live. Speed: at most 5 µs per visit; reading a Variable costs one ContextVar read. Must never know:
+modules, calls, flows, language models, files.
 """
 
 from synmod.leaves import KeyPath, path_str

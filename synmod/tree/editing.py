@@ -1,6 +1,6 @@
-"""Changing a live program: for good (`update`, `set_metadata`, `set_attributes`, `pop`), or for a block (`using`).
+"""Change a live program: permanently (`update`, `set_metadata`, `set_attributes`, `pop`), or in a block (`using`).
 
-Every check comes before the first write. `capture` is the block that collects what modules sow.
+Every check comes before the first write. `capture` is the block that collects the values that modules sow.
 """
 
 import threading
@@ -22,8 +22,8 @@ from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, hold
 def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: bool = False) -> tuple[KeyPath, ...]:
     """Write values into the live Variables of a program.
 
-    Every check comes before the first write. Missing paths leave theirs alone; equal values are not assigned. Inside
-    an overlay of the program the values go to the overlay.
+    Every check comes before the first write. Variables without a given value are left alone; equal values are not
+    assigned. Inside an overlay of the program the values go to the overlay.
 
     Args:
         node: A program.
@@ -35,9 +35,9 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
         The changed paths, in definition order.
 
     Raises:
-        StateError: A path is unknown, leads to a static or a subgraph, or got two values.
+        StateError: A path is unknown, leads to a static or a subgraph, or has two values.
         StateSchemaError: Values do not satisfy the live schemas.
-        ArgumentError: `node` holds no graph, or something is not a State.
+        ArgumentError: `node` cannot be the root of a graph, or something is not a State.
 
     Example:
         >>> from synmod.tree import Param
@@ -65,9 +65,9 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
             continue
         try:
             write = Write(live.objects[index], leaf.value, leaf.metadata if metadata else None)
-        except errors.SchemaError as error:  # what the class made of the value
+        except errors.SchemaError as error:  # raised by the `on_assign` of the class
             where = path_str(path)
-            missed = error.errors or (errors.Problem("", "a value that its class takes", str(error)),)
+            missed = error.errors or (errors.Problem("", "a value that its class accepts", str(error)),)
             problems = tuple(each._replace(pointer=f"{where}#{each.pointer}") for each in missed)
             faults.append(Fault(len(faults), f"{where!r}: {error}", problems))
         else:
@@ -79,7 +79,7 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
 
 
 def write_all(writes: list[Write]) -> None:
-    """Make prepared writes, then send their events."""
+    """Commit prepared writes, then send their events."""
     for write in writes:
         write.commit()
     for write in writes:
@@ -92,15 +92,15 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
     Args:
         node: A program.
         only: Filter for the Variables; all by default.
-        **metadata: `trainable`, `name`, `description` (None takes a name or description away) and free JSON.
+        **metadata: `trainable`, `name`, `description` (None removes a name or description) and free JSON.
 
     Returns:
         The paths of the Variables that changed, in definition order.
 
     Raises:
-        ArgumentError: `node` holds no graph, the filter is not one, or a label has a wrong value.
+        ArgumentError: `node` cannot be the root of a graph, the filter is invalid, or a label has a wrong value.
         BadNameError: `name` is not an identifier.
-        DataError: Something is not JSON. Nothing is changed in any of these cases.
+        DataError: A value is not JSON. Nothing is changed in any of these cases.
 
     Example:
         >>> import synmod as sm
@@ -130,15 +130,15 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
 
     Args:
         node: A program.
-        filter: Which nodes; every one by default.
+        filter: Selects the nodes; all by default.
         raise_if_not_found: Whether an attribute that no matching node has is an error.
-        **attrs: Attributes and their new values. Neither may be or hold a node or Variable, except that a by-reference
-            node (a language model) may take the place of one.
+        **attrs: Attributes and their new values. Neither the old nor the new value may be or hold a node or Variable,
+            except that one by-reference node (a language model) may replace another.
 
     Raises:
         GraphError: No matching node has an attribute (contains 'at least one instance'), or an attribute, or its new
             value, is or holds a node or Variable. Names every such place.
-        ArgumentError: `node` holds no graph, or the filter is not one.
+        ArgumentError: `node` cannot be the root of a graph, or the filter is invalid.
 
     Example:
         >>> import synmod as sm
@@ -162,8 +162,8 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
     places += [f"the new value of {name!r}" for name, value in attrs.items() if _is_structure(value)]
     if places:
         raise errors.GraphError(
-            f"set_attributes: {', '.join(places)} holds a node or Variable: only plain attributes are set. Assign it "
-            "where it stands."
+            f"set_attributes: {', '.join(places)} holds a node or Variable: only plain attributes can be set. Assign "
+            "it on the object that holds it."
         )
     missing = [name for name, visits in found.items() if not visits]
     if missing and raise_if_not_found:
@@ -178,7 +178,7 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
 
 
 def _present(visit: Visit, name: str) -> Any:
-    """An attribute of a node, its own or that of its class, without running a property; MISSING where there is none."""
+    """Return an attribute of a node or of its class, without running a property; MISSING if there is none."""
     for key, child in visit.children:
         if key == name:
             return child
@@ -186,7 +186,7 @@ def _present(visit: Visit, name: str) -> Any:
 
 
 def _is_structure(value: Any) -> bool:
-    """Whether a value is or holds a Variable or a node; a by-reference node is not structure."""
+    """Whether a value is or holds a Variable or a node; a by-reference node does not count."""
     kind = kind_of(value)
     if kind == NODE:
         return not get_node_impl(value).by_reference
@@ -194,21 +194,21 @@ def _is_structure(value: Any) -> bool:
 
 
 def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the contract)
-    """Take matching Variables out of their holders, from all their paths.
+    """Remove the matching Variables from a program, at all their paths.
 
-    Attributes and dict entries can be taken out; a sealed module is sealed anew.
+    Attributes and dict entries can be removed; a sealed module is sealed again.
 
     Args:
         node: A program.
-        filter: What to take out.
+        filter: Selects the Variables to remove.
 
     Returns:
-        A State by canonical path; empty where nothing matched.
+        A State by canonical path; empty if nothing matched.
 
     Raises:
-        GraphError: A Variable stands in a list, tuple or another fixed container (contains 'Cannot pop key'); names
-            every such path.
-        ArgumentError: `node` holds no graph, or the filter is not one.
+        GraphError: A Variable is in a list, tuple or another fixed container (contains 'Cannot pop key'); names every
+            such path.
+        ArgumentError: `node` cannot be the root of a graph, or the filter is invalid.
 
     Example:
         >>> import synmod as sm
@@ -224,7 +224,7 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the
     stuck = [repr(path_str(visit.path)) for visit in visits if not _can_go(visit)]
     if stuck:
         raise errors.GraphError(
-            f"pop: Cannot pop key {', '.join(stuck)}: nothing can be taken out of a list, tuple or another fixed "
+            f"pop: Cannot pop key {', '.join(stuck)}: a Variable cannot be removed from a list, tuple or another fixed "
             "container. Hold it in an attribute or a dict."
         )
     popped = State.of_leaves({visit.path: visit.value.to_state() for visit in visits if visit.first})
@@ -233,17 +233,17 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the
         if visit.above.kind == "node":
             get_node_impl(visit.above.value).pop_key(visit.above.value, visit.step)
         else:
-            visit.above.value.pop(visit.step, None)  # a dict that stands in two places has it once
+            visit.above.value.pop(visit.step, None)  # a dict at two paths is visited twice
             _set_again(visit.above)
     return popped
 
 
 def share_variables(node: Any, variables: Mapping[KeyPath, Variable]) -> None:
-    """Put other Variables in the place of a program's own, at all their paths; whoever calls it has checked them.
+    """Replace the Variables of a program, at all their paths; the caller has checked the new ones.
 
     Args:
         node: A program.
-        variables: The new ones, by canonical path.
+        variables: The new Variables, by canonical path.
     """
     visits = [visit for visit in walk(node) if visit.kind == "variable"]
     new = {id(visit.value): variables[visit.path] for visit in visits if visit.first}
@@ -262,7 +262,7 @@ def _can_go(visit: Visit) -> bool:
 
 
 def _set_again(container: Visit) -> None:
-    """Set the attribute that holds a container anew on its node, which then takes note of the change."""
+    """Assign the attribute that holds a container again, so that its node notices the change."""
     attribute = container
     while attribute.above is not None and attribute.above.kind != "node":
         attribute = attribute.above
@@ -272,10 +272,10 @@ def _set_again(container: Visit) -> None:
 
 
 def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
-    """Change a node in place to what metadata and pairs describe.
+    """Change a node in place to match metadata and pairs.
 
     Raises:
-        GraphError: The metadata of a user's node changes, and it has no `__dict__` to take it over in.
+        GraphError: The metadata of a user's node changes, and the node has no `__dict__` to update.
     """
     impl = get_node_impl(node)
     if impl.rewrite is not None:
@@ -285,15 +285,15 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
     if impl.clear is not None:
         impl.clear(node)
     else:
-        for key, _ in reversed(impl.pairs(node)):  # the last first, so that the numbers of what is left stay
+        for key, _ in reversed(impl.pairs(node)):  # last first, so that the remaining indices stay valid
             impl.pop_key(node, key)
     if metadata is not before and metadata != before:
         fresh: Any = impl.make(metadata)
         held: dict[str, Any] | None = getattr(node, "__dict__", None)
         if held is None:
             raise errors.GraphError(
-                f"The metadata of a {class_of(node).__name__} changed, and it has no __dict__ to take it over in "
-                "place: merge into a new one."
+                f"The metadata of a {class_of(node).__name__} changed, and it cannot be updated in place because the "
+                "class has no __dict__: merge into a new object."
             )
         held.clear()
         held.update(fresh.__dict__)
@@ -304,25 +304,25 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 
 class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
-    """Let every read of a program's Variables come from a State, in this task and the tasks started inside.
+    """Read a program's Variables from a State, in this task and the tasks started inside.
 
     Nothing is copied or rebuilt, and live values do not change: writes in the block go to the overlay, where sibling
     tasks of the same block see them. Blocks nest: reads fall through to the outer overlay, then to the live value.
     Variables outside the program, and those made inside the block, are live.
 
-    `as overlay` is the overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` what
-    was written; both also after the block.
+    `as overlay` is the overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` only
+    the writes; both can be read after the block too.
 
     Args:
         node: A program.
-        state: A State or values by path text, of all or some Variables; alias paths are accepted. None overlays no
-            values: writes stay in the block all the same.
+        state: A State or values by path text, of all or some Variables; alias paths are accepted. With None no value
+            is overlaid, but writes still stay in the block.
 
     Raises:
-        StateError: (on entry) A path is unknown, or leads to no Variable.
+        StateError: (on entry) A path is unknown, or does not lead to a Variable.
         StateSchemaError: (on entry) Values do not satisfy their schemas.
-        ArgumentError: (on entry) `node` holds no graph, or `state` is not a State.
-        GraphError: (on entry) It is entered already: each block needs one of its own.
+        ArgumentError: (on entry) `node` cannot be the root of a graph, or `state` is not a State.
+        GraphError: (on entry) The overlay is already entered: each block needs its own.
 
     Example:
         >>> from synmod.tree import Param
@@ -347,7 +347,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     def __enter__(self) -> Self:
         if self._is_open:
-            raise errors.GraphError("This overlay is entered already: make a using(...) for each block.")
+            raise errors.GraphError("This overlay is already entered: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
         self._variables = variables = dict(table.variables)
         values = {} if self._state is None else _values(self._node, table, self._state)
@@ -368,7 +368,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     @property
     def changes(self) -> State:
-        """Only what was written in the block, in definition order."""
+        """The values written in the block, in definition order."""
         layer = self._entered()
         return self._snapshot({key: layer.values[key] for key in list(layer.written)})
 
@@ -378,7 +378,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         return self._layer
 
     def _snapshot(self, values: dict[int, Json]) -> State:
-        """The values by the paths of their Variables."""
+        """Return a State of the values, by the paths of their Variables."""
         return State.of_leaves(
             {
                 path: snapshot(type(each), values[id(each)], each.schema, each.full_metadata)
@@ -392,13 +392,13 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
 
 def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
-    """The value of each Variable that a State names, by identity; the graph is looked at for aliases and faults."""
+    """Return the values of a State by the identity of their Variables; only aliases and faults need the graph."""
     values: dict[int, Json] = {}
     for path, given in leaves_of(state, "using"):
         variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
         if variable is None:
             break
-        if isinstance(given, VariableState) and given.schema is variable.schema:  # hot: what is known to fit
+        if isinstance(given, VariableState) and given.schema is variable.schema:  # hot: known to be valid
             values[id(variable)] = given.value
             continue
         leaf = checked_leaf((), given, variable.schema, 0, [])
@@ -413,7 +413,7 @@ def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
     return {id(live.objects[index]): leaf.value for index, leaf in fitted.items()}
 
 
-# -- what is sown -----------------------------------------------------------------------------------------------------
+# -- sown values -------------------------------------------------------------------------------------------------------
 
 _LISTS: Final = data.trusted_schema({"type": "array"})
 
@@ -422,10 +422,10 @@ class Sown(NamedTuple):
     """One value that a module has sown.
 
     Attributes:
-        started: When its entry call began.
-        run: The id of that call.
+        started: When the entry call began.
+        run: The id of the entry call.
         call: The number of the module call in that run.
-        path: The path of the module and the name.
+        path: The path of the module, then the name.
         type: The Variable type.
         value: Frozen JSON.
     """
@@ -439,18 +439,18 @@ class Sown(NamedTuple):
 
 
 class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
-    """Collect what modules sow in a block, in this task and the tasks started inside.
+    """Collect the values that modules sow in a block, in this task and the tasks started inside.
 
     Args:
-        *types: Variable types to collect, subclasses included; without one, all.
+        *types: Variable types to collect, subclasses included; all if none is given.
 
     Attributes:
         state: A State of lists by module path and name, in the order in which the module calls began. A leaf has the
             type of its first value.
-        by_call: The same for each entry call alone, by its id, in the order in which they began.
+        by_call: A State like this for each entry call, by its id, in the order in which the entry calls began.
 
     Raises:
-        ArgumentError: Something is not a Variable type.
+        ArgumentError: An argument is not a Variable type.
 
     Example:
         >>> with capture(Variable) as cap:
@@ -458,7 +458,7 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
         >>> cap.state.to_json(), dict(cap.by_call)
         ({}, {})
 
-    Source: Flax NNX `sow` and `pop`; differs: by call, never in a module, in the order of the calls.
+    Source: Flax NNX `sow` and `pop`; differs: grouped by call, never stored in a module, in the order of the calls.
     """
 
     def __init__(self, *types: type[Variable]) -> None:
@@ -490,7 +490,7 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
 
     @property
     def by_call(self) -> Mapping[str, State]:
-        """A State for each entry call in which something was sown, by its id."""
+        """A State for each entry call in which a value was sown, by its id."""
         runs: dict[str, list[Sown]] = {}
         for sown in self._in_order():
             runs.setdefault(sown.run, []).append(sown)
@@ -505,14 +505,14 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
 
 
 def open_captures(kind: Any) -> list[capture]:
-    """Return the open captures of the running code that take a type."""
+    """Return the open captures around the running code that collect a type."""
     around = scope.ambient()
     opened = () if around is None else cast("tuple[capture, ...]", around.captures)
     return [each for each in opened if each.takes(kind)]
 
 
 def _folded(values: Iterable[Sown]) -> State:
-    """A State of the values by path, in order."""
+    """Return a State of the values by path, in order."""
     by_path: dict[KeyPath, list[Sown]] = {}
     for sown in values:
         by_path.setdefault(sown.path, []).append(sown)

@@ -1,6 +1,6 @@
-"""Filters: one way to name 'these Variables', from `split` to the Trainer.
+"""Filters: one way to select Variables, from `split` to the Trainer.
 
-Whatever a user writes (a type, a tag, a function, `...`) becomes one of the classes here, which compare, hash and print
+Every form of a filter (a type, a tag, a function, `...`) becomes one of the classes here, which compare, hash and print
 by content.
 """
 
@@ -19,15 +19,15 @@ FilterLike: TypeAlias = Anything
 
 
 class Filter:
-    """Whether a value at a path is meant; equal, hashed and printed by content."""
+    """Select values by path, type or content; equal, hashed and printed by content."""
 
     looks_at_path: bool = True
-    """Whether `matches` must be given the path; where not, a walk need not make it."""
+    """Whether `matches` reads the path; if not, a walk need not compute it."""
 
     _content: tuple[Anything, ...] = ()
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
-        """Whether the filter takes a value; `masked` is whether a frozen module lies above it."""
+        """Whether the filter takes a value; `masked` is whether a frozen module is above it."""
         raise NotImplementedError
 
     def __call__(self, path: leaves.KeyPath, value: Anything) -> bool:
@@ -47,7 +47,7 @@ class Filter:
 
 
 def _is_same(a: Anything, b: Anything) -> bool:
-    """Equality of what filters hold: a step or tag `1` is not `True`."""
+    """Whether two arguments of filters are equal; a step or tag `1` does not equal `True`."""
     if isinstance(a, dict | list):
         return leaves.json_equal(a, b)
     return type(a) is type(b) and bool(a == b)
@@ -59,7 +59,7 @@ class Everything(Filter):
     looks_at_path = False
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """True."""
+        """Return True."""
         return True
 
 
@@ -69,12 +69,12 @@ class Nothing(Filter):
     looks_at_path = False
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """False."""
+        """Return False."""
         return False
 
 
 class OfType(Filter):
-    """Take instances of a class; leaves of a State by the class of their Variable. Also written as the class itself.
+    """Take instances of a class; a leaf of a State counts as its Variable. Also written as the class itself.
 
     Args:
         type: The class; subclasses count.
@@ -133,7 +133,7 @@ class WithTag(Filter):
 
 
 class Trainable(Filter):
-    """Take Variables that count as trainable: own bit set, no frozen module above; in a State by the own bit alone."""
+    """Take trainable Variables: own bit set, no frozen module above; leaves of a State by their own bit alone."""
 
     looks_at_path = False
 
@@ -143,10 +143,10 @@ class Trainable(Filter):
 
 
 class Schema(Filter):
-    """Take Variables whose schema has all that a data model or schema requires.
+    """Take Variables whose schema has everything that a data model or schema requires.
 
     Args:
-        model: The data model, or a schema.
+        model: A data model or a schema.
     """
 
     looks_at_path = False
@@ -161,14 +161,14 @@ class Schema(Filter):
 
 
 class PathContains(Filter):
-    """Take paths with a step that equals the key; with `exact=False`, whose text contains it.
+    """Take paths with a step that equals the key; with `exact=False`, with a step whose text contains it.
 
     Args:
         key: The step, str or int.
         exact: Whether the whole step must equal it.
 
     Raises:
-        ArgumentError: The key is neither (contains 'Invalid filter').
+        ArgumentError: The key is neither a str nor an int (contains 'Invalid filter').
 
     Example:
         >>> import synmod as sm
@@ -184,7 +184,7 @@ class PathContains(Filter):
         self._content = (key, exact)
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
-        """Whether a step fits."""
+        """Whether a step matches the key."""
         key, exact = self._content
         if exact:
             return any(step == key and type(step) is type(key) for step in path)
@@ -196,13 +196,13 @@ class PathContains(Filter):
 
 
 class PathIn(Filter):
-    """Take these very paths, given as tuples of steps or as texts.
+    """Take exactly these paths.
 
     Args:
-        *paths: The paths.
+        *paths: The paths, as tuples of steps or as texts.
 
     Raises:
-        ArgumentError: Something is neither (contains 'Invalid filter').
+        ArgumentError: An argument is neither a tuple nor a str (contains 'Invalid filter').
 
     Example:
         >>> import synmod as sm
@@ -225,13 +225,13 @@ class PathIn(Filter):
 
 
 class Path(Filter):
-    """Take paths that match a glob as a whole: `*` within one step, `**` any number of steps; case counts.
+    """Take paths that match a glob completely, case-sensitive: `*` is any text within a step, `**` any number of steps.
 
     Args:
         glob: The pattern, with steps escaped as in any path text.
 
     Raises:
-        ArgumentError: It is not a str (contains 'Invalid filter').
+        ArgumentError: `glob` is not a str (contains 'Invalid filter').
 
     Example:
         >>> Path("layers/*/prompt")(("layers", 0, "prompt"), None), Path("**/x")(("x",), None)
@@ -250,17 +250,17 @@ class Path(Filter):
 
 
 def _ended(step: str | int) -> str:
-    """A step of a path as text, ended by a slash."""
+    """Return a step of a path as text, with a slash at its end."""
     return f"{leaves.escape_step(step)}/"
 
 
 def _pattern(step: str) -> str:
-    """A step of a glob as a regular expression."""
+    """Return a step of a glob as a regular expression."""
     return "(?:[^/]*/)*" if step == "**" else re.escape(_ended(step)).replace(r"\*", "[^/]*")
 
 
 class Where(Filter):
-    """Take what a function of path and value returns True for. Also written as the function itself."""
+    """Take the values for which a function of path and value returns True. Also written as the function itself."""
 
     def __init__(self, function: Callable[[leaves.KeyPath, Anything], Anything]) -> None:
         self._content = (function,)
@@ -279,37 +279,37 @@ class _Composed(Filter):
 
 
 class Any(_Composed):
-    """Take what at least one of the filters takes. Also written as a tuple or list."""
+    """Take values that at least one of the filters takes. Also written as a tuple or list."""
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
-        """Whether one matches."""
+        """Whether at least one filter matches."""
         return any(one.matches(path, value, masked) for one in self._content)
 
 
 class All(_Composed):
-    """Take what all of the filters take."""
+    """Take values that all of the filters take."""
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
-        """Whether all match."""
+        """Whether all filters match."""
         return all(one.matches(path, value, masked) for one in self._content)
 
 
 class Not(_Composed):
-    """Take what the filter does not take."""
+    """Take values that the filter does not take."""
 
     def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
         super().__init__(filter)
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
-        """Whether it does not match."""
+        """Whether the filter does not match."""
         return not self._content[0].matches(path, value, masked)
 
 
 def to_filter(x: FilterLike) -> Filter:
-    """Turn what a user wrote into a filter.
+    """Return the filter for any form that a user may write.
 
     Raises:
-        ArgumentError: It is not one (contains 'Invalid filter').
+        ArgumentError: It is not a form of a filter (contains 'Invalid filter').
     """
     if isinstance(x, Filter):
         return x
@@ -335,24 +335,24 @@ def _invalid(x: Anything, wanted: str) -> errors.ArgumentError:
 
 
 class Decisions:
-    """What a filter takes in one walk: an object is judged once, at its canonical path, however many edges lead to it.
+    """The decisions of a filter in one walk: one per object, at its canonical path, however many edges lead to it.
 
     Args:
         wanted: The filter.
-        root: The root, where the walk to come does not go in definition order, so that its first visits are not those
-            at the canonical paths.
+        root: The root, if the coming walk is not in definition order, so that its first visits may not be at the
+            canonical paths.
     """
 
     def __init__(self, wanted: Filter, root: Anything = None) -> None:
         self._wanted = wanted
         self._known: dict[int, bool] = {}
         if root is not None and wanted.looks_at_path:
-            with suppress(errors.GraphError):  # the walk to come raises it where it stands
+            with suppress(errors.GraphError):  # the coming walk raises it again
                 for visit in walk(root):
                     self.takes(visit)
 
     def takes(self, visit: Visit) -> bool:
-        """Whether the filter takes what is visited."""
+        """Whether the filter takes the visited object."""
         if visit.index is not None and id(visit.value) in self._known:
             return self._known[id(visit.value)]
         path = visit.path if self._wanted.looks_at_path else ()

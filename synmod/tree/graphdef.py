@@ -1,7 +1,7 @@
 """Structure without values: the records of a graph, `GraphDef`, recording live objects, and comparing structures.
 
-Equality, fingerprint and diff are one fold: the walk over the definitions gives a list of places, each with the place
-of its holder, its step and what counts of it; an alias counts as the place that it leads to.
+Equality, fingerprint and diff share one fold: a walk over the definitions returns a list of places, each with the
+index of its parent place, its step and the tokens to compare; an alias compares as the place it leads to.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, RefMap, Stati
 M = TypeVar("M")
 
 CODEC: Final[dict[str, Callable[..., Any]]] = {}
-"""How graph definitions become JSON, filled by the room above that writes files: `"encode"` and `"decode"`."""
+"""The functions between graph definitions and JSON, `"encode"` and `"decode"`; registered by the room `saving`."""
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
 class NodeRef(NamedTuple):
-    """Stands for a node.
+    """A reference to a node.
 
     Attributes:
-        type: Its class.
-        index: Its identity number.
+        type: The class of the node.
+        index: The identity number of the node.
     """
 
     type: type[Any]
-    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (nobody looks for items in a record)
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  (`tuple.index` is not used on records)
 
 
 class VariableRef(NamedTuple):
-    """Stands for a Variable.
+    """A reference to a Variable.
 
     Attributes:
-        type: Its class.
-        index: Its identity number.
+        type: The class of the Variable.
+        index: The identity number of the Variable.
     """
 
     type: type[Variable]
@@ -59,9 +59,9 @@ class VariableRef(NamedTuple):
 
 
 class StaticDef(NamedTuple):
-    """Something that is not a node, Variable or container; kept by reference.
+    """A value that is not a node, Variable or container; kept by reference.
 
-    A data model may be changed in place: `json` is what it was when it was recorded, None for everything else.
+    A data model may be changed in place, so `json` holds its JSON at the time of recording; None for everything else.
     """
 
     value: Any
@@ -69,7 +69,7 @@ class StaticDef(NamedTuple):
 
 
 class ContainerDef(NamedTuple):
-    """A container: its class, steps and children, and what else it is made of (`aux`: the length of a deque, ...)."""
+    """A container: its class, steps and children, and other data to rebuild it (`aux`: the length of a deque, ...)."""
 
     type: type[Any]
     steps: tuple[Any, ...]
@@ -81,10 +81,10 @@ class NodeDef(NamedTuple):
     """A node.
 
     Attributes:
-        type: Its class.
-        index: Its identity number.
-        attributes: Its children by key, in definition order.
-        metadata: What else it is made of, with references in place of nodes and Variables.
+        type: The class.
+        index: The identity number.
+        attributes: The children by key, in definition order.
+        metadata: Other data to rebuild the node, with references in place of nodes and Variables.
     """
 
     type: type[Any]
@@ -96,12 +96,12 @@ class NodeDef(NamedTuple):
 
     @property
     def config(self) -> Mapping[str, Any] | None:
-        """The constructor arguments of a module, with references in them; None of another node."""
+        """The constructor arguments of a module, with references in them; None for other nodes."""
         return getattr(self.metadata, "arguments", None)
 
     @property
     def build_config(self) -> Mapping[str, Any] | None:
-        """What a module was built on, by parameter; None of one that is unbuilt, and of another node."""
+        """The schemas that a module was built on, by parameter; None for an unbuilt module and for other nodes."""
         return getattr(self.metadata, "build_config", None)
 
 
@@ -109,10 +109,10 @@ class VariableDef(NamedTuple):
     """A Variable without its value.
 
     Attributes:
-        type: Its class.
-        index: Its identity number.
-        schema: That of its value.
-        metadata: `trainable`, `name`, `description` and what is free.
+        type: The class.
+        index: The identity number.
+        schema: The schema of the value.
+        metadata: `trainable`, `name`, `description` and free metadata.
     """
 
     type: type[Variable]
@@ -134,19 +134,19 @@ class GraphDef(Immutable, Generic[M]):
     """Nodes, statics, references by index, and types, schemas and metadata of Variables. No values.
 
     Attributes:
-        root: What stands at the root.
+        root: The root.
         definitions: Nodes and Variables by index, in definition order.
         leaf_paths: The index of each Variable by its canonical path, in definition order.
-        kept: By index, the by-reference nodes, which copies keep as they are.
-        foreign: Indices of another split that references lead to, each with a path where one stands.
-        index_mapping: Of a graph split inside an update context: the index outside of each index that has one.
+        kept: The by-reference nodes, which copies share, by index.
+        foreign: Indices that another split defines, each with the path of a reference to it.
+        index_mapping: For a graph split inside an update context, the index outside for each index that has one.
 
     Example:
         >>> from synmod.tree import Param, graphdef
         >>> graphdef({"a": Param("x")}) == graphdef({"a": Param("y")})
         True
 
-    Source: Flax NNX `GraphDef`; differs: flat, so depth is no limit, and comparable across processes.
+    Source: Flax NNX `GraphDef`; differs: flat, so of any depth, and comparable across processes.
     """
 
     root: Term
@@ -172,7 +172,7 @@ class GraphDef(Immutable, Generic[M]):
         """SHA-256 (hex) of the structure: equal for equal graphs, in every process.
 
         Raises:
-            GraphError: A static cannot be encoded; names every path, the type and the remedies.
+            GraphError: A static cannot be encoded; names every path, its type and the remedies.
         """
         places = self._compared()
         opaque = [
@@ -186,7 +186,7 @@ class GraphDef(Immutable, Generic[M]):
         return self.fingerprint_with(str)
 
     def fingerprint_with(self, describe: Callable[[Any], str]) -> str:
-        """A fingerprint in any case, for what outlives neither the code nor the place where it is used.
+        """Return a fingerprint of any structure; it may change with the code, so it is not for files that outlive it.
 
         Args:
             describe: Returns a text for a static that cannot be encoded, such as a function that is not registered.
@@ -198,7 +198,7 @@ class GraphDef(Immutable, Generic[M]):
         return digest.hexdigest()
 
     def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
-        """List the paths at which two structures differ; of an added or removed part its top."""
+        """Return the paths at which two structures differ; only the top path of an added or removed part."""
         if self == other:
             return ()
         mine, theirs = (_by_path(_places(each, in_order=True)) for each in (self, other))
@@ -208,10 +208,10 @@ class GraphDef(Immutable, Generic[M]):
         return tuple(path for path in changed if not (path in replaced and path and path[:-1] in replaced))
 
     def to_json(self) -> dict[str, Json]:
-        """Return one object of the keys `graph`, `data_models`, `language_models`.
+        """Return an object with the keys `graph`, `data_models` and `language_models`.
 
         Raises:
-            GraphError: Something cannot be written; lists every offender with its path and the remedy.
+            GraphError: Values cannot be written as JSON; lists each with its path and the remedy.
         """
         return CODEC["encode"](self)
 
@@ -219,15 +219,15 @@ class GraphDef(Immutable, Generic[M]):
     def from_json(
         cls, json: Json, *, language_models: Any = None, custom_objects: Mapping[str, Any] | None = None
     ) -> GraphDef[Any]:
-        """Read what `to_json` returned, under the rules of loading.
+        """Read the JSON that `to_json` returned; the rules of loading apply.
 
         Args:
-            json: The object of three keys.
+            json: The JSON.
             language_models: Live models or model strings by saved name, or one for all.
             custom_objects: Classes and functions by id, for this call.
 
         Raises:
-            LoadError: It cannot be read.
+            LoadError: `json` cannot be read.
         """
         return CODEC["decode"](json, language_models=language_models, custom_objects=custom_objects)
 
@@ -251,42 +251,42 @@ class GraphDef(Immutable, Generic[M]):
         return f"GraphDef({root}, {len(self.nodes)} nodes, {len(self.variables)} variables)"
 
 
-# -- what counts -------------------------------------------------------------------------------------------------------
+# -- comparing ---------------------------------------------------------------------------------------------------------
 
 _SCALARS: Final = frozenset({dt.date, dt.time, dt.datetime, dt.timedelta, decimal.Decimal, uuid.UUID, bytes})
 _JSON: Final = frozenset({type(None), bool, int, float, str, dict, list, FrozenDict, FrozenList})
 
 REMEDY: Final = (
-    "Wrap it in static(x), list its attribute in _graph_ignored, or make it from JSON by a get_config of your own."
+    "Wrap it in static(x), list its attribute in _graph_ignored, or write a get_config that describes it as JSON."
 )
 
 canonical_json: Final[Callable[[Json], str]] = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), allow_nan=False
 ).encode
-"""JSON with sorted keys: equal texts for values that `json_equal` takes for equal."""
+"""JSON with sorted keys: equal texts for values that are equal to `json_equal`."""
 
 
 Token: TypeAlias = "str | int | Static[Any]"  # noqa: S105  (not a secret)
-"""What something counts as; a static that cannot be encoded counts as a `Static` of the very same object."""
+"""A value as it is compared; a static that cannot be encoded is a `Static`, equal only for the same object."""
 
 
 def class_text(cls: type[Any]) -> str:
-    """The name of a class: its public id, else module and qualified name."""
+    """Return the name of a class: its public id, else its module and qualified name."""
     return registry.id_of(cls) or f"{cls.__module__}:{cls.__qualname__}"
 
 
 def static_text(value: Any) -> str | None:
-    """Encode a static.
+    """Encode a static as text.
 
     Returns:
-        A text, the same for equal statics in every process; None where the object has none: functions that are not
-        registered, handles, blobs.
+        A text, the same for equal statics in every process; None for objects that cannot be encoded, such as
+        functions that are not registered, handles and blobs.
     """
     kind = class_of(value)
     if kind in _JSON or isinstance(value, FrozenDict):
         try:
             return canonical_json(frozen(value))
-        except ValueError:  # NaN, an int of too many digits, what is not JSON
+        except ValueError:  # NaN, an int with too many digits, or not JSON
             return None
     if kind is Static:
         return "static"
@@ -295,7 +295,7 @@ def static_text(value: Any) -> str | None:
     if isinstance(value, type | data.SymbolicDataModel):
         try:
             return f"data_model {canonical_json(data.schema_of(value))}"
-        except errors.SynmodError:  # a model whose schema cannot be used is known by its name only
+        except errors.SynmodError:  # a model without a usable schema is compared by name
             return f"class {class_text(cast('type[Any]', value))}"
     if isinstance(value, data.Described | BaseModel):
         return _data_text(value, value)
@@ -313,7 +313,7 @@ def static_text(value: Any) -> str | None:
 
 
 def _data_text(model: Any, json: Json) -> str | None:
-    """Encode a data model of this content; None where its schema cannot be used."""
+    """Encode a data model with this content; None if its schema cannot be used."""
     try:
         return f"data {canonical_json(data.schema_of(model))} {canonical_json(frozen(json))}"
     except errors.SynmodError:
@@ -321,7 +321,7 @@ def _data_text(model: Any, json: Json) -> str | None:
 
 
 def _token(value: Any, json: Json = None) -> Token:
-    """What a static counts as; `json` is what a data model was when it was recorded."""
+    """Return the token of a static; `json` is the content of a data model when it was recorded."""
     text = static_text(value) if json is None else _data_text(value, json)
     return Static(value) if text is None else text
 
@@ -359,7 +359,7 @@ _NOTHING: Final = (None,)
 
 
 class Place(NamedTuple):
-    """What stands at one path: the place of its holder (-1 for the root), the last step, and what counts of it."""
+    """One path of a graph: the index of the parent place (-1 for the root), the last step, the tokens to compare."""
 
     above: int
     step: Any
@@ -367,30 +367,30 @@ class Place(NamedTuple):
 
 
 class _Definitions(Reader):
-    """Reads the definitions of a graph: the same paths as over the live objects, and what counts in a comparison.
+    """Reads the definitions of a graph, at the same paths as the live objects, for comparison.
 
-    `static(x)` attributes are left out, and frozen JSON is as plain JSON is.
+    `static(x)` attributes are left out, and frozen JSON is read as plain JSON.
     """
 
     def __init__(self, definitions: Mapping[int, Definition], in_order: bool) -> None:
         self.kinds = Kinds({NodeRef: NODE, VariableRef: VARIABLE, ContainerDef: SEQUENCE, StaticDef: STATIC})
-        self.entity = lambda reference: definitions.get(reference.index, reference)  # itself: another split has it
+        self.entity = lambda reference: definitions.get(reference.index, reference)  # itself: defined elsewhere
         self._in_order = in_order
 
     def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
-        """The attributes that count, by key; a reference into another split has none."""
+        """Return the attributes to compare, by key; a reference into another split has none."""
         pairs = [] if isinstance(node, NodeRef) else [(key, _thawed(term)) for key, term in node.attributes]
         pairs = [(key, term) for key, term in pairs if not isinstance(getattr(term, "value", None), Static)]
         return (pairs if self._in_order else by_key(pairs)), False
 
     def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
-        """The children of a container, those of a dict by key."""
+        """Return the children of a container, those of a dict sorted by key unless definition order is wanted."""
         pairs = [(step, _thawed(child)) for step, child in zip(value.steps, value.children, strict=True)]
         return (by_key(pairs) if value.type in DICTS and not self._in_order else pairs), None
 
 
 def _thawed(term: Any) -> Any:
-    """Frozen JSON as the plain container of the same content, one level: a file does not distinguish them."""
+    """Return frozen JSON as a plain container with the same content, one level: files do not distinguish them."""
     value = term.value if type(term) is StaticDef else None
     if isinstance(value, FrozenDict):
         return ContainerDef(dict, tuple(value), tuple(map(StaticDef, value.values())))
@@ -400,12 +400,12 @@ def _thawed(term: Any) -> Any:
 
 
 def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
-    """The places of a graph; in definition order, or in one that does not depend on the order of assignment."""
+    """Return the places of a graph, in definition order or sorted by key, whatever the order of assignment."""
     root = _thawed(graphdef.root)
     visits = list(walk(root, statics=True, reader=_Definitions(graphdef.definitions, in_order)))
     numbers = {id(visit): at for at, visit in enumerate(visits)}
     first = {visit.value.index: at for at, visit in enumerate(visits) if visit.index is not None and visit.first}
-    nowhere: dict[int, int] = {}  # what metadata alone mentions, by order of mention
+    nowhere: dict[int, int] = {}  # objects that occur only in metadata, numbered in order of occurrence
 
     def reference(x: Any) -> str | None:
         if type(x) not in REFERENCES:
@@ -444,7 +444,7 @@ def _path(places: list[Place], at: int) -> KeyPath:
 
 
 def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
-    """What counts at each path; an alias counts by the path that it leads to."""
+    """Return the tokens at each path; an alias becomes the path it leads to."""
     paths: list[KeyPath] = []
     for place in places:
         paths.append((*paths[place.above], place.step) if place.above >= 0 else ())
@@ -460,7 +460,7 @@ def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
 
 
 class Recording(NamedTuple, Generic[M]):
-    """A graph definition with the live objects it was made of.
+    """A graph definition with the live objects it was made from.
 
     Attributes:
         graphdef: The structure.
@@ -474,15 +474,15 @@ class Recording(NamedTuple, Generic[M]):
 
 
 def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
-    """Walk below a root and write down what is there.
+    """Walk a graph and record its structure and live objects.
 
     Args:
         root: A node, a Variable or a container of them.
-        seen: Numbers given before; what is in it becomes a reference only, what is new is added.
+        seen: Numbers given before; objects in it become references, new objects are added.
 
     Raises:
-        ArgumentError: `root` holds no graph.
-        GraphError: The walk cannot be made.
+        ArgumentError: `root` cannot be the root of a graph.
+        GraphError: The graph cannot be walked.
     """
     check_root(root)
     seen = RefMap() if seen is None else seen
@@ -497,7 +497,7 @@ def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
 
 
 def paths_to(visits: list[Visit]) -> list[KeyPath]:
-    """The paths of visits; that to a common holder is made once."""
+    """Return the paths of visits; siblings in a row share the computation of their parent's path."""
     paths: list[KeyPath] = []
     above, lead = None, ()
     for visit in visits:
@@ -514,10 +514,10 @@ def paths_to(visits: list[Visit]) -> list[KeyPath]:
 def _written(
     visits: list[Visit], root: Any, seen: RefMap[int], objects: dict[int, Any]
 ) -> tuple[Term, dict[int, Definition], dict[int, Any]]:
-    """Write visits down, from the last to the first: what is below comes later, so it is ready when its holder is.
+    """Turn visits into records, from last to first, so that children are ready before their parent.
 
     Returns:
-        What stands at the root, the definitions in definition order, and the by-reference nodes.
+        The root, the definitions in definition order, and the by-reference nodes.
     """
     written: list[tuple[int, Definition]] = []
     kept: dict[int, Any] = {}
@@ -552,17 +552,17 @@ def _written(
 
 
 def _children(visit: Visit) -> tuple[Term, ...]:
-    """The terms of the children of a visit; those that were not visited are statics."""
+    """Return the terms of the children of a visit; children that were not visited are statics."""
     parts: dict[Any, Term] = visit.parts or {}
     return tuple([parts.get(step) or _static(child) for step, child in visit.children])
 
 
 def _static(child: Any) -> StaticDef:
-    """Write a static down: a data model with its present JSON, since it may be changed in place."""
+    """Record a static; a data model with its present JSON, since it may be changed in place."""
     if isinstance(child, BaseModel):
         try:
             return StaticDef(child, frozen(child))
-        except errors.DataError:  # it cannot be encoded either, then
+        except errors.DataError:  # a model that cannot be frozen is compared by identity
             return StaticDef(child)
     return StaticDef(child)
 
@@ -570,7 +570,7 @@ def _static(child: Any) -> StaticDef:
 def _reference_to(
     numbers: RefMap[int], written: list[tuple[int, Definition]], objects: dict[int, Any]
 ) -> Callable[[Any], Any]:
-    """What puts references in the place of the graph's nodes and Variables; tokens belong to the graph wherever."""
+    """Return a function that replaces the graph's nodes and Variables by references, and defines tokens it meets."""
     entries = numbers.entries
 
     def reference(x: Any) -> Any:

@@ -16,7 +16,7 @@ class Constant:
         json: JSON or a data model.
 
     Raises:
-        DataError: It is not JSON.
+        DataError: The value is not JSON.
 
     Example:
         >>> Constant("Answer briefly.")({})
@@ -30,7 +30,7 @@ class Constant:
     def __init__(self, json: leaves.Json) -> None:
         self.json = leaves.frozen(json)
 
-    def __call__(self, schema: leaves.Json) -> leaves.Json:  # noqa: ARG002  (every initializer is given it)
+    def __call__(self, schema: leaves.Json) -> leaves.Json:  # noqa: ARG002  (the interface of initializers)
         """Return the value, whatever the schema."""
         return self.json
 
@@ -41,11 +41,11 @@ class Constant:
 class Empty:
     """Start a Variable at the emptiest value of its schema.
 
-    That is the JSON of `Model()` if all its fields have defaults, else the schema's default, else the first of null,
-    `""`, 0, false, `[]`, `{}` that the schema accepts.
+    This is the JSON of `Model()` if all fields of the data model have defaults, else the schema's default, else the
+    first of null, `""`, 0, false, `[]`, `{}` that the schema accepts.
 
     Args:
-        data_model: Declares what the Variable holds, where the Variable itself does not.
+        data_model: The data model of the Variable, if the Variable does not declare one itself.
 
     Example:
         >>> Empty()({"type": "array"})
@@ -63,7 +63,7 @@ class Empty:
         """Return the emptiest value of a schema.
 
         Raises:
-            SchemaError: The schema accepts none of them.
+            SchemaError: The schema accepts no empty value.
         """
         return empty_value(data.declare(schema, root="any"), self.data_model)
 
@@ -72,7 +72,7 @@ class Empty:
 
 
 def empty_value(schema: data.Schema, data_model: Any = None) -> leaves.Json:
-    """The emptiest value of a schema, frozen, by way of the class where one is known.
+    """Return the emptiest value of a schema, frozen; from the defaults of the data model if it is known.
 
     Raises:
         SchemaError: The defaults of the class do not make an instance, or the schema accepts no empty value.
@@ -93,7 +93,7 @@ def empty_value(schema: data.Schema, data_model: Any = None) -> leaves.Json:
 
 
 def schema_of_json(json: leaves.Json) -> data.Schema:
-    """The JSON type of a frozen value as its schema; `{}` for null.
+    """Return the JSON type of a frozen value as its schema; `{}` for null.
 
     Example:
         >>> schema_of_json("hello")
@@ -106,7 +106,7 @@ def schema_of_json(json: leaves.Json) -> data.Schema:
 
 
 def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
-    """The declared schema of a Variable; None where nothing declares one.
+    """Return the declared schema of a Variable; None if nothing declares one.
 
     Raises:
         ArgumentError: `schema` and `data_model` differ.
@@ -124,7 +124,7 @@ def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -
 def first_value(
     kind: str, value: leaves.Json, initializer: Any, data_model: Any, declared: data.Schema | None
 ) -> leaves.Json:
-    """The first value of a Variable, frozen.
+    """Return the first value of a Variable, frozen.
 
     Raises:
         ArgumentError: `value` and `initializer` are both given, or the initializer is async.
@@ -137,7 +137,7 @@ def first_value(
         made = initializer({} if declared is None else declared) if callable(initializer) else initializer
         if iscoroutine(made):
             made.close()
-            raise errors.ArgumentError(f"{kind}: the initializer is async; a first value is made by a plain function.")
+            raise errors.ArgumentError(f"{kind}: the initializer is async; it must be a plain function.")
         return leaves.frozen(made)
     if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
         return leaves.frozen(data_model)

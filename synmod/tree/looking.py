@@ -1,4 +1,4 @@
-"""Looking into a program: live views, iteration, sharing, paths, and the kept table. All are folds of the walk."""
+"""Inspect a program: live views, iteration, sharing, paths, and the cached path table. All are folds of the walk."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
@@ -19,12 +19,12 @@ T = TypeVar("T")
 def variables_of(
     root: Any, is_apart: Callable[[Any], bool] = lambda _: False, *, trainable: bool | None = None
 ) -> tuple[variable.Variable, ...]:
-    """All Variables in definition order, or those that count as trainable, or those that do not.
+    """Return all Variables in definition order, or only the trainable, or only the untrainable ones.
 
-    What stands below a node that is apart, the root excepted, is left out.
+    Nodes for which `is_apart` returns True, except the root, are left out with everything below them.
 
     Raises:
-        NotBuiltError: A node has yet to make its Variables; names every such node.
+        NotBuiltError: A node has not made its Variables yet; names every such node.
     """
     found: list[Visit] = []
     unbuilt: list[str] = []
@@ -46,7 +46,7 @@ def variables_of(
 
 
 def submodules_of(root: Any, cls: type[T]) -> tuple[T, ...]:
-    """Every node of a class except the root itself, in definition order."""
+    """Return every node of a class except the root itself, in definition order."""
     return tuple(
         visit.value
         for visit in walk(root)
@@ -74,17 +74,17 @@ def iter_graph(
 
     Args:
         node: A program.
-        filter: What to yield; everything by default.
-        order: `"pre"`: a parent before what is below it; `"post"`: after it, the root last.
-        repeats: Yield once more for every further edge to a shared object, without descending it.
+        filter: Selects what to yield; everything by default.
+        order: `"pre"`: parents before children; `"post"`: children before parents, the root last.
+        repeats: Yield a shared object once for every edge to it; its children are yielded only once.
         statics: Yield statics too.
 
     Yields:
         `(path, value)`.
 
     Raises:
-        ArgumentError: `node` holds no graph, the filter is not one, or `order` is neither.
-        GraphError: (while it runs) The walk cannot go on.
+        ArgumentError: `node` cannot be the root of a graph, the filter is invalid, or `order` is neither value.
+        GraphError: (during iteration) The graph cannot be walked.
 
     Example:
         >>> from synmod.tree import Param
@@ -115,14 +115,14 @@ def flattened(
     Args:
         root: A node, or a container of nodes.
         predicate: A filter, or a function of the value; None takes everything.
-        recursive: Whether to go into the child nodes, which are yielded in any case.
+        recursive: Whether to descend into the child nodes; they are yielded in any case.
         with_path: Yield `(path, value)` once for every acyclic path, instead of each object once.
-        key: Sorts the attributes of each node, stable.
+        key: Sort key for the attribute names of each node; the sort is stable.
         statics: Yield statics too.
 
     Raises:
-        ArgumentError: The predicate is not a filter.
-        GraphError: (while it runs) The walk cannot go on.
+        ArgumentError: The predicate is neither a filter nor a function.
+        GraphError: (during iteration) The graph cannot be walked.
     """
     check_root(root)
     wanted: filters.Filter = filters.Where(lambda _, value: predicate(value))
@@ -141,16 +141,17 @@ def flattened(
 
 
 def find_duplicates(node: Any) -> list[list[leaves.KeyPath]]:
-    """List what is shared.
+    """Return the paths of shared objects.
 
     Args:
         node: A program.
 
     Returns:
-        For every node or Variable with two or more incoming edges its paths, canonical first; in definition order.
+        A list of paths for every node or Variable with two or more incoming edges, the canonical path first; in
+        definition order.
 
     Raises:
-        ArgumentError: `node` holds no graph.
+        ArgumentError: `node` cannot be the root of a graph.
 
     Example:
         >>> from synmod.tree import Param
@@ -173,17 +174,17 @@ def find_duplicates(node: Any) -> list[list[leaves.KeyPath]]:
 
 
 def paths_of(node: Any, x: Any) -> list[leaves.KeyPath]:
-    """Find an object.
+    """Return the paths to an object.
 
     Args:
         node: A program.
-        x: A node, a Variable, or any other object that it holds.
+        x: A node, a Variable, or any other object in the program.
 
     Returns:
-        Every acyclic path to it, also through shared parents, in definition order; empty if it is not there.
+        Every acyclic path to `x`, also through shared parents, in definition order; empty if `x` is not found.
 
     Raises:
-        ArgumentError: `node` holds no graph.
+        ArgumentError: `node` cannot be the root of a graph.
 
     Example:
         >>> from synmod.tree import Param
@@ -198,29 +199,29 @@ def paths_of(node: Any, x: Any) -> list[leaves.KeyPath]:
     return [visit.path for visit in walk(node, every_path=True, statics=statics) if visit.value is x]
 
 
-# -- the kept table of a program ---------------------------------------------------------------------------------------
+# -- the cached path table of a program --------------------------------------------------------------------------------
 
 
 class Record(Protocol):
-    """The bookkeeping of a node whose structural edits are announced by `outdate`; for modules."""
+    """The bookkeeping of a node, a module, whose structural edits are announced with `outdate`."""
 
     sealed: bool
     paths: "PathTable | None"
-    """As a root: the table of what is below it."""
+    """The table of the program whose root is this node."""
     listed_in: "WeakValueDictionary[int, PathTable] | None"
     """The tables that list the node, by identity."""
 
 
 class PathTable(dict[int, str]):
-    """The path text of every module and Variable of one program, by the identity of its record, or its own.
+    """The path texts of one program: of modules by the identity of their record, of Variables by their own identity.
 
-    It keeps what stands below the root alive, since an identity is taken again by what comes after.
+    The table keeps the objects below the root alive, since an identity may be reused after its object is freed.
 
     Attributes:
         variables: The Variables by canonical path, in definition order.
-        texts: The same by path text.
-        is_current: Whether no structural edit was announced since it was made.
-        is_sealed: Whether all changes of the structure that it shows are announced.
+        texts: The Variables by path text.
+        is_current: Whether no structural edit was announced since the table was made.
+        is_sealed: Whether every change of the listed structure is announced.
     """
 
     __slots__ = ("__weakref__", "_below", "_ints", "is_current", "is_sealed", "texts", "variables")
@@ -232,15 +233,15 @@ class PathTable(dict[int, str]):
         self.is_current = True
         self.is_sealed = True
         self._below: list[Any] = []
-        self._ints: set[str] = set()  # the paths whose last step is an int, which their text does not show
+        self._ints: set[str] = set()  # path texts whose last step is an int, which the text does not show
 
     def add(self, visits: Iterable[Visit], lead: str = "", steps: leaves.KeyPath = ()) -> list[Any]:
-        """List what a walk visits; what has a path already keeps it.
+        """Add the objects that a walk visits; objects that are listed already keep their path.
 
         Args:
             visits: The visits, in definition order.
-            lead: The path text of a module that is listed.
-            steps: The steps from there to the root of the walk.
+            lead: The path text of a listed module.
+            steps: The steps from that module to the root of the walk.
 
         Returns:
             The records and Variables that were visited.
@@ -250,7 +251,7 @@ class PathTable(dict[int, str]):
         above = self.steps_of(lead)
         texts: dict[int, str] = {}
         found: list[Any] = []
-        for visit in list(visits):  # held, so that no visit takes the identity of another
+        for visit in list(visits):  # a list, so that every visit lives on and has an identity of its own
             text = lead if visit.above is None else self._joined(texts[id(visit.above)], visit.step)
             texts[id(visit)] = text
             located = self._located(visit) if visit.first else None
@@ -259,7 +260,7 @@ class PathTable(dict[int, str]):
             found.append(located)
             if id(located) not in self:
                 self[id(located)] = text
-                if text:  # not the root, which holds this table
+                if text:  # not the root, which owns this table
                     self._below.append(located)
                 if visit.kind == "variable":
                     self.variables[(*above, *visit.path)] = self.texts[text] = located
@@ -277,7 +278,7 @@ class PathTable(dict[int, str]):
         return text
 
     def _located(self, visit: Visit) -> Any:
-        """The Variable, or the record of the module, that is visited; None for the rest."""
+        """Return the visited Variable, or the record of the visited module; None for anything else."""
         if visit.kind == "variable":
             return visit.value
         if visit.kind != "node":
@@ -294,7 +295,7 @@ class PathTable(dict[int, str]):
         return record
 
     def steps_of(self, path: str) -> leaves.KeyPath:
-        """The steps of a path text; the table shows which of them are ints."""
+        """Return the steps of a path text; the table knows which of them are ints."""
         if not path:
             return ()
         leads = accumulate(path.split("/"), "{}/{}".format)
@@ -303,15 +304,15 @@ class PathTable(dict[int, str]):
 
 
 def path_table(root: Any, *, sealed: bool = False) -> PathTable:
-    """The table of a program: the kept one, or made by a walk.
+    """Return the path table of a program, cached or made by a walk.
 
     Args:
-        root: A program; the table is kept by a root that has a record.
-        sealed: Whether a kept table will do only if all changes of the structure are announced.
+        root: A program; a root that has a record caches its table.
+        sealed: Whether to use a cached table only if every change of the structure is announced.
 
     Raises:
-        ArgumentError: `root` holds no graph.
-        GraphError: The walk cannot be made.
+        ArgumentError: `root` cannot be the root of a graph.
+        GraphError: The graph cannot be walked.
     """
     impl = own_impl(variable.class_of(root))
     record: Record | None = None if impl is None or impl.record is None else impl.record(root)
@@ -327,11 +328,11 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
 
 
 def outdate(record: Record, keep: PathTable | None = None) -> None:
-    """Announce a structural edit of a node: the tables that list it are made anew when they are next needed.
+    """Announce a structural edit of a node: the tables that list it are rebuilt when they are next needed.
 
     Args:
         record: The record of the node.
-        keep: A table that shows the edit already.
+        keep: A table that already reflects the edit.
     """
     for table in list((record.listed_in or {}).values()):
         if table is not keep:

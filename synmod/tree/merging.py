@@ -1,6 +1,6 @@
-"""A program as a pair: split into structure and State, merged again, cloned, called, restructured in a copy.
+"""Split a program into structure and State, merge them again; clone, call and restructure programs by the same means.
 
-`update_context` is the one place that sets the ContextVar of open contexts.
+Only `update_context` sets the ContextVar of open contexts.
 """
 
 import functools
@@ -28,7 +28,7 @@ Values: TypeAlias = "Mapping[int, tuple[Json, FrozenDict]]"
 """Value and metadata of Variables by index."""
 
 
-# -- apart -------------------------------------------------------------------------------------------------------------
+# -- split -------------------------------------------------------------------------------------------------------------
 
 
 @overload
@@ -38,20 +38,21 @@ def split(node: M, only: FilterLike, /, *, shared: Shared = "allow") -> tuple[Gr
 @overload
 def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]: ...
 def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]:
-    """Take a program apart into structure and State.
+    """Split a program into structure and State.
 
     Args:
         node: A Module, a registered node, a Variable, or a list or dict of them.
-        *filters: A State is made for each; the first that matches takes a leaf. `...` takes the rest and comes last.
+        *filters: One State per filter; a leaf goes to the first filter that matches. `...`, in the last place, takes
+            the rest.
         shared: `"error"` refuses objects with two paths.
 
     Returns:
         `(graphdef, state)`, or `(graphdef, state1, state2, ...)` for several filters.
 
     Raises:
-        ArgumentError: `node` holds no graph, or a filter is not one.
-        StateError: The filters leave something over, or `shared="error"` finds a Duplicate.
-        GraphError: The walk cannot be made.
+        ArgumentError: `node` cannot be the root of a graph, or a filter is invalid.
+        StateError: A Variable matches no filter, or `shared="error"` finds a Duplicate.
+        GraphError: The graph cannot be walked.
 
     Example:
         >>> from synmod.tree import Memory, Param
@@ -74,10 +75,10 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
 
 
 def states_of(taken: Recording[Any], filters: Sequence[Filter] = ()) -> list[State]:
-    """Snapshot the Variables of a recording, a State for each filter.
+    """Return snapshots of the Variables of a recording, one State per filter.
 
     Raises:
-        StateError: The filters leave something over, or `...` is not the last.
+        StateError: A Variable matches no filter, or `...` is not the last filter.
     """
     leaves = zip(taken.graphdef.leaf_paths, taken.leaves, strict=True)
     if not filters:
@@ -87,17 +88,17 @@ def states_of(taken: Recording[Any], filters: Sequence[Filter] = ()) -> list[Sta
 
 
 def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the word of the contract)
-    """Take a snapshot of the values.
+    """Return a snapshot of the Variables.
 
     Args:
         node: A program.
-        filter: What to take; everything by default.
+        filter: Selects the Variables; all by default.
 
     Returns:
         A State.
 
     Raises:
-        ArgumentError: `node` holds no graph, or the filter is not one.
+        ArgumentError: `node` cannot be the root of a graph, or the filter is invalid.
 
     Example:
         >>> from synmod.tree import Param
@@ -110,14 +111,14 @@ def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the wor
 
 
 def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # noqa: A002  (likewise)
-    """Return the live Variables by path text, as `state` takes snapshots.
+    """Return the live Variables by path text, where `state` returns snapshots.
 
     Args:
         node: A program.
-        filter: What to take; everything by default.
+        filter: Selects the Variables; all by default.
 
     Raises:
-        ArgumentError: As `state`.
+        ArgumentError: As for `state`.
 
     Example:
         >>> from synmod.tree import Param
@@ -142,10 +143,10 @@ def _taken(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # 
 
 
 def graphdef(node: M) -> GraphDef[M]:
-    """Return the structure alone.
+    """Return the structure without the values.
 
     Raises:
-        ArgumentError: `node` holds no graph.
+        ArgumentError: `node` cannot be the root of a graph.
 
     Example:
         >>> from synmod.tree import Param
@@ -157,26 +158,26 @@ def graphdef(node: M) -> GraphDef[M]:
     return record(node).graphdef
 
 
-# -- together ----------------------------------------------------------------------------------------------------------
+# -- merge -------------------------------------------------------------------------------------------------------------
 
 
 def merge(
     graphdef: GraphDef[M], state: StateLike, *states: StateLike, overwrite: bool = False, metadata: bool = False
 ) -> M:
-    """Rebuild the program that `split` took apart.
+    """Rebuild a program from the parts that `split` returned.
 
-    New objects, made without running `__init__` or `build`: shared children are shared again, cycles are closed again,
-    and what was built is built. By-reference nodes (language models) and statics are the same objects.
+    The objects are new, made without running `__init__` or `build`: shared children are shared again, cycles are closed
+    again, and built modules are built. By-reference nodes (language models) and statics are the same objects.
 
     Args:
-        graphdef: Shape, as returned by `split`.
+        graphdef: Structure, as returned by `split`.
         state: A State, or values by path text; alias paths are accepted.
         *states: More parts, in any order.
-        overwrite: Let a later State win where two have different values for one path.
-        metadata: Take the metadata of the States instead of that of the graph.
+        overwrite: Let the later State win if two have different values for one path.
+        metadata: Take the metadata from the States instead of the graph.
 
     Returns:
-        A program equal to the one split; `is` differs.
+        A program equal to the one split, but not the same object.
 
     Schemas:
         states: {path: JSON that satisfies the Variable's schema}
@@ -184,7 +185,7 @@ def merge(
     Raises:
         StateError: A Variable is in no State ('Expected key'), or a State does not fit. Names every path.
         StateSchemaError: Values do not satisfy their schemas.
-        ArgumentError: Something is not a GraphDef, or not a State.
+        ArgumentError: `graphdef` is not a GraphDef, or an argument is not a State.
 
     Example:
         >>> from synmod.tree import Param, split
@@ -206,11 +207,11 @@ def _check_graphdef(graphdef: object) -> None:
 
 
 def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:
-    """Raise StateError where a graph refers to another split whose objects are not here."""
+    """Raise StateError if a graph refers to objects of another split that are not in `objects`."""
     lost = [f"{path_str(path)!r} (index {index})" for index, path in graphdef.foreign.items() if index not in objects]
     if lost:
         raise StateError(
-            f"merge: references into another split at {', '.join(lost)}: merge what was split together in one "
+            f"merge: references into another split at {', '.join(lost)}: merge the parts of one split_context() in one "
             "merge_context()."
         )
 
@@ -218,7 +219,7 @@ def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> No
 def _checked_values(
     graphdef: GraphDef[Any], states: Sequence[StateLike], what: str, *, overwrite: bool = False, metadata: bool = False
 ) -> Values:
-    """Find the value and metadata of every Variable of a graph.
+    """Return the value and metadata of every Variable of a graph.
 
     Raises:
         StateError: Leaves are missing, unknown, or do not fit.
@@ -256,15 +257,15 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
     Args:
         graphdef: The structure.
         values: Value and metadata of each new Variable by index.
-        objects: What is there already, by index, and is used as it is; new objects are added. Whatever the graph refers
-            to and does not define must be here.
-        unsealed: Whether the structure of new modules is open for editing, whatever the graph has of them.
+        objects: Existing objects by index, used as they are; new objects are added. Must contain every object that the
+            graph refers to without defining it.
+        unsealed: Whether to leave the structure of new modules open for editing, even if the graph has it sealed.
 
     Returns:
-        What stands at the root.
+        The root.
 
     Raises:
-        GraphError: A node type is not registered here.
+        GraphError: A node type is not registered in this process.
     """
     new = [each for each in graphdef.definitions.values() if each.index not in objects]
     impls = Impls()
@@ -276,7 +277,7 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
         else:
             nodes.append(each)
             objects[each.index] = impls[each.type].make(each.metadata)
-    for node in reversed(nodes):  # what is below comes later: a node is filled with nodes that are full
+    for node in reversed(nodes):  # children first: a node is filled with complete nodes
         impl, made = impls[node.type], objects[node.index]
         if node.refers and impl.map_refs is not None and impl.adopt is not None:
             metadata = _resolved(node.metadata, impl.map_refs, objects)
@@ -289,12 +290,12 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
 
 
 def _resolved(metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]) -> Any:
-    """Metadata with objects in the place of its references."""
+    """Return metadata with its references replaced by objects."""
     return map_refs(metadata, lambda x: objects[x.index] if type(x) in REFERENCES else x)
 
 
 def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]:
-    """The children of a node with their keys. Hot, so what is most common is written out."""
+    """Return the children of a node with their keys. Hot, so the common cases are written out."""
     pairs: list[tuple[Any, Any]] = []
     step: Any
     term: Any
@@ -310,7 +311,7 @@ def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]
 
 
 def _realised(term: Any, objects: Mapping[int, Any]) -> Any:
-    """The object that a term stands for; containers are put together anew."""
+    """Return the object that a term stands for; containers are new."""
     if type(term) in REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
@@ -326,19 +327,19 @@ def _realised(term: Any, objects: Mapping[int, Any]) -> Any:
 def clone(node: M, share: FilterLike = None) -> M:
     """Copy a program.
 
-    What is shared inside stays shared inside the copy, cycles are closed again. Statics and by-reference nodes
-    (language models) are the same objects; counters of modules start at zero, and the copy has no hooks.
+    Objects shared inside the program are shared inside the copy; cycles are closed again. Statics and by-reference
+    nodes (language models) are the same objects; counters of modules start at zero, and the copy has no hooks.
 
     Args:
         node: A program.
-        share: Filter for Variables that both have in common.
+        share: Selects Variables that the program and its copy share; none by default.
 
     Returns:
         A copy of the same type.
 
     Raises:
-        ArgumentError: `node` holds no graph, or the filter is not one.
-        GraphError: The walk cannot be made.
+        ArgumentError: `node` cannot be the root of a graph, or the filter is invalid.
+        GraphError: The graph cannot be walked.
 
     Example:
         >>> from synmod.tree import Param
@@ -358,7 +359,7 @@ def clone(node: M, share: FilterLike = None) -> M:
 
 
 def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
-    """What `copy.deepcopy` does with a node: a clone that refers to what was copied beside it."""
+    """Copy a node for `copy.deepcopy`: a clone that refers to the objects already copied in `memo`."""
     taken = record(node)
     objects = dict(taken.graphdef.kept)
     objects.update({index: memo[id(old)] for index, old in taken.objects.items() if id(old) in memo})
@@ -382,20 +383,20 @@ def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
 
 
 def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> "PureCall[M]":
-    """Call methods of a program that came apart: `out, (graphdef, state) = await sm.call((graphdef, state)).encode(x)`.
+    """Call methods of a split program: `out, (graphdef, state) = await sm.call((graphdef, state)).encode(x)`.
 
-    Attributes and items walk down; a call runs the method on a private merge. A plain method returns its result at
-    once. The original is untouched, and calls with other States at the same time are independent.
+    Attributes and items of the proxy select a part of the program; a call runs it on a private copy made by `merge`. A
+    plain method is not awaited. The original is untouched, and concurrent calls with other States are independent.
 
     Args:
-        parts: What `split` returned: the graph and one or more States.
+        parts: The result of `split`: the graph and one or more States.
 
     Returns:
-        A proxy. A call returns `(out, (graphdef, state))`; the same graph where the structure is unchanged.
+        A proxy. A call returns `(out, (graphdef, state))`; the graph is the same object if the structure is unchanged.
 
     Raises:
-        ArgumentError: `parts` is something else.
-        StateError: (of a call) The States do not fit.
+        ArgumentError: `parts` is not the result of `split`.
+        StateError: (when called) The States do not fit.
 
     Example:
         >>> import synmod as sm
@@ -409,7 +410,7 @@ def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> "PureCall[M]":
         >>> out, state["count"].value
         (2, 2)
 
-    Source: Flax NNX `call`, Sonnet `transform`; differs: async methods, any of them.
+    Source: Flax NNX `call`, Sonnet `transform`; differs: any method, also async.
     """
     if not isinstance(parts, tuple) or len(parts) < 2 or not isinstance(parts[0], GraphDef):  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]  (not all callers are typed)
         raise ArgumentError(f"call takes the pair that split returned, (graphdef, state); got {parts!r:.200}.")
@@ -417,9 +418,9 @@ def call(parts: tuple[GraphDef[M], *tuple[StateLike, ...]]) -> "PureCall[M]":
 
 
 class PureCall(Generic[M]):
-    """A place in a program that came apart; what `call` returns."""
+    """A part of a split program to call; returned by `call`."""
 
-    __slots__ = ("__graphdef", "__states", "__steps")  # names that hide no attribute of a program
+    __slots__ = ("__graphdef", "__states", "__steps")  # mangled names hide no attribute of a program
 
     def __init__(
         self, graphdef: GraphDef[M], states: tuple[StateLike, ...], steps: tuple[Callable[[Any], Any], ...]
@@ -439,7 +440,7 @@ class PureCall(Generic[M]):
     __iter__ = None  # without it Python would iterate by way of __getitem__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Run what stands here on a private merge."""
+        """Call this part of the program on a private copy made by `merge`."""
         first = self.__graphdef
         target: Any = (root := merge(first, *self.__states))
         for step in self.__steps:
@@ -456,21 +457,21 @@ class PureCall(Generic[M]):
         return waited() if inspect.iscoroutine(out) else (out, parts())
 
 
-# -- split and merge with the index space in hand ----------------------------------------------------------------------
+# -- split and merge with an explicit index space ----------------------------------------------------------------------
 
 
 def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M], State]:
-    """Split with an index space in hand.
+    """Split with an explicit index space.
 
     Args:
         node: A program.
-        ref_index: Numbers given before; what is in it becomes a reference, what is new is added.
+        ref_index: Numbers given before; objects in it become references, new objects are added.
 
     Returns:
-        `(graphdef, state)`; the State has what is new.
+        `(graphdef, state)`; the State holds the new Variables only.
 
     Raises:
-        ArgumentError: `node` holds no graph.
+        ArgumentError: `node` cannot be the root of a graph.
 
     Example:
         >>> from synmod.tree import Param
@@ -492,23 +493,23 @@ def unflatten(
     index_ref: MutableMapping[int, Any] | None = None,
     index_ref_cache: Mapping[int, Any] | None = None,
 ) -> M:
-    """Merge with an index space in hand.
+    """Merge with an explicit index space.
 
-    Atomic: every check comes before the first write, and where a node refuses what it is given, all are as before.
+    Atomic: every check comes before the first write, and if a node refuses its new content, all nodes are restored.
 
     Args:
-        graphdef: Shape.
+        graphdef: Structure.
         state: A State or values by path text.
         *states: More parts, in any order.
-        index_ref: Objects by index, made by earlier calls; this call's are added.
+        index_ref: Objects by index, made by earlier calls; the objects of this call are added.
         index_ref_cache: Objects by index that are rewritten in place and keep their identity.
 
     Returns:
-        What stands at the root.
+        The root.
 
     Raises:
         GraphError: An index of the graph is in `index_ref` ('already used'), or the cache holds another type for it.
-        StateError: As `merge`.
+        StateError: As for `merge`.
 
     Example:
         >>> from synmod.tree import Param, flatten, split
@@ -523,10 +524,10 @@ def unflatten(
     cache = dict(index_ref_cache or {})
     for index, definition in graphdef.definitions.items():
         if index in objects:
-            raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each is defined once.")
+            raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each index is defined once.")
         if index in cache and type(cache[index]) is not definition.type:
             kind = type(cache[index]).__name__
-            raise GraphError(f"Index {index} is a {definition.type.__name__} in the graph, but {kind} in the cache.")
+            raise GraphError(f"Index {index} is a {definition.type.__name__} in the graph, but a {kind} in the cache.")
     root = _merged_into(graphdef, (state, *states), objects, cache, "unflatten")
     if index_ref is not None:
         index_ref.update(objects)
@@ -540,13 +541,13 @@ def _merged_into(
     existing: Mapping[int, Any],
     what: str,
 ) -> M:
-    """Merge, where some objects are there already and change in place: all of them or none.
+    """Merge into existing objects, which change in place: all of them or none.
 
     Args:
-        graphdef: Shape.
+        graphdef: Structure.
         states: The values.
-        objects: Objects by index that are used as they are; all others of the graph are added.
-        existing: Objects by index that become in place what the graph has of them.
+        objects: Objects by index that are used as they are; all other objects of the graph are added.
+        existing: Objects by index that change in place to match the graph.
         what: The name of the function, for errors.
     """
     _check_references(graphdef, objects)
@@ -561,14 +562,14 @@ def _merged_into(
         if isinstance(each, VariableDef)
     ]
     nodes = [each for each in reversed(changing) if isinstance(each, NodeDef)]
-    nodes.sort(key=lambda each: get_node_impl(objects[each.index]).rewrite is not None)  # a user's may raise: first
-    with ExitStack() as taking_back:
+    nodes.sort(key=lambda each: get_node_impl(objects[each.index]).rewrite is not None)  # users' first: they may raise
+    with ExitStack() as undo:
         for each in nodes:
             node, impl = objects[each.index], get_node_impl(objects[each.index])
-            taking_back.callback(editing.become, node, impl.metadata_of(node), impl.pairs(node))
+            undo.callback(editing.become, node, impl.metadata_of(node), impl.pairs(node))
             metadata = each.metadata if impl.map_refs is None else _resolved(each.metadata, impl.map_refs, objects)
             editing.become(node, metadata, _pairs_of(each, objects))
-        taking_back.pop_all()
+        undo.pop_all()
     editing.write_all(writes)
     return root
 
@@ -579,22 +580,22 @@ _INNERMOST: "ContextVar[update_context | None]" = ContextVar("synmod_update_cont
 
 
 class update_context:  # noqa: N801  # read as a word: `with sm.update_context("editor") as ctx:`
-    """Let code restructure a copy of a program, and bring the changes back into the same live objects.
+    """Restructure a copy of a program, and apply the changes to the same live objects.
 
     Four steps: `ctx.split(program)` outside, `ctx.merge(graphdef, state)` inside, any change, `ctx.split(inner)`
     inside, `ctx.merge(graphdef, state)` outside. As a decorator of a plain or `async def` function the context is open
-    while the body runs. It works in one process.
+    while the body runs. It works within one process.
 
     Args:
-        tag: The name under which `current_update_context` finds it.
+        tag: The name under which `current_update_context` finds the context.
 
     Attributes:
         tag: The name.
-        is_open: Whether its block was entered and not left.
+        is_open: Whether the block was entered and not left.
 
     Raises:
-        ArgumentError: The tag is not a str, or what is decorated not a plain or async function.
-        GraphError: (on entry) The block is entered already.
+        ArgumentError: The tag is not a str, or the decorated object is not a plain or async function.
+        GraphError: (on entry) The block is already entered.
 
     Example:
         >>> from synmod.tree import Param
@@ -619,12 +620,12 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
 
     def _forget(self) -> None:
         self._outside: Recording[Any] | None = None
-        self._copies: RefMap[int] | None = None  # the index outside of each copy inside
-        self._mapping: dict[int, int] | None = None  # the index outside of each index inside
+        self._copies: RefMap[int] | None = None  # from each copy inside to its index outside
+        self._mapping: dict[int, int] | None = None  # from each index inside to the index outside
 
     def __enter__(self) -> Self:
         if self.is_open:
-            raise GraphError(f"This block of update context {self.tag!r} is entered already: make one for each.")
+            raise GraphError(f"Update context {self.tag!r} is already entered: make one for each block.")
         self.is_open = True
         self.around = _INNERMOST.get()
         self._token: Token[update_context | None] = _INNERMOST.set(self)
@@ -633,11 +634,11 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
     def __exit__(self, *_: object) -> None:
         self.is_open = False
         self._forget()
-        with suppress(ValueError):  # left in another context than it was entered in: nothing to restore there
+        with suppress(ValueError):  # left in another context than it was entered in: there is nothing to restore
             _INNERMOST.reset(self._token)
 
     def __call__(self, function: F) -> F:
-        """Decorate a function: each call of it has a context of its own."""
+        """Decorate a function: each call opens a context of its own."""
         tag = self.tag
         is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if is_generator or not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
@@ -655,7 +656,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         return cast("F", functools.wraps(function)(waiting if inspect.iscoroutinefunction(function) else plain))
 
     def split(self, node: M, *filters: FilterLike) -> tuple[GraphDef[M], *tuple[State, ...]]:
-        """Take a program apart: step 1 outside, step 3 inside.
+        """Split a program: step 1 outside, step 3 inside.
 
         Outside, the live objects are remembered. After a merge inside, the graph has an index mapping.
 
@@ -667,8 +668,8 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             `(graphdef, state)`, or `(graphdef, state1, state2, ...)` for several filters.
 
         Raises:
-            GraphError: The context has ended, or the walk cannot be made.
-            ArgumentError, StateError: As `sm.split`.
+            GraphError: The context has ended, or the graph cannot be walked.
+            ArgumentError, StateError: As for `sm.split`.
         """
         self._check_open()
         parts_for = [to_filter(each) for each in filters]
@@ -684,23 +685,23 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         return mapped, *states
 
     def merge(self, graphdef: GraphDef[M], state: StateLike, *states: StateLike) -> M:
-        """Put a program together: step 2 inside, step 4 outside.
+        """Merge a program: step 2 inside, step 4 outside.
 
-        Inside, new objects are made, whose structure is open for editing. Outside, the live objects become what the
-        graph has of them, all of them or none, and keep their identity.
+        Inside, new objects are made, whose structure is open for editing. Outside, the live objects change to match the
+        graph, all of them or none, and keep their identity.
 
         Args:
-            graphdef: What `split` of this context returned.
+            graphdef: Structure, as returned by `split` of this context.
             state: A State or values by path text.
             *states: More parts, in any order.
 
         Returns:
-            New objects inside, the live ones outside.
+            New objects inside, the live objects outside.
 
         Raises:
-            GraphError: 'Cannot merge without ref_index': nothing was split. 'Expected a NodeDef': a reference came. The
-                graph was made in another context, or the context has ended.
-            StateError, StateSchemaError: As `sm.merge`.
+            GraphError: Nothing was split ('Cannot merge without ref_index'), `graphdef` is a reference ('Expected a
+                NodeDef') or was made in another context, or the context has ended.
+            StateError, StateSchemaError: As for `sm.merge`.
         """
         self._check_open()
         if type(graphdef) in REFERENCES or not getattr(graphdef, "definitions", True):  # pyright: ignore[reportUnnecessaryContains]
@@ -710,7 +711,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         if outside is None:
             raise GraphError(
                 f"Cannot merge without ref_index: nothing was split in update context {self.tag!r} (or it was merged "
-                "already). Split the live program in it first; inside, merge the graph that this returned."
+                "already). First split the live program in it; inside, merge the graph that the split returned."
             )
         if graphdef is outside.graphdef:
             objects = dict(graphdef.kept)
@@ -735,10 +736,10 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
 
 
 def current_update_context(tag: str) -> update_context:
-    """Return the innermost open update context of a tag in this task.
+    """Return the innermost open update context with a tag in this task.
 
     Raises:
-        GraphError: There is none.
+        GraphError: No context with this tag is open.
 
     Example:
         >>> with update_context("editor") as ctx:
@@ -761,7 +762,7 @@ def current_update_context(tag: str) -> update_context:
 
 
 class split_context:  # noqa: N801  # likewise
-    """Share one index space over several splits, so that what programs share stays shared.
+    """Share one index space over several splits, so that objects shared between programs stay shared.
 
     Example:
         >>> from synmod.tree import Param
@@ -788,7 +789,7 @@ class split_context:  # noqa: N801  # likewise
         self._numbers = None
 
     def split(self, node: Any, *filters: FilterLike) -> tuple[Any, *tuple[State, ...]]:
-        """Take a program apart; what was split before in this context becomes references.
+        """Split a program; objects split before in this context become references.
 
         Args:
             node: A program.
@@ -799,13 +800,13 @@ class split_context:  # noqa: N801  # likewise
             `NodeRef` and the States are empty.
 
         Raises:
-            GraphError: The context is not open, or the walk cannot be made.
-            ArgumentError, StateError: As `sm.split`.
+            GraphError: The context is not open, or the graph cannot be walked.
+            ArgumentError, StateError: As for `sm.split`.
         """
         if self._numbers is None:
-            raise GraphError("This split_context has ended and is empty: split inside its block.")
+            raise GraphError("This split_context is not open: split inside its block.")
         parts_for = [to_filter(each) for each in filters]
-        tried = RefMap[int](self._numbers)  # a split that fails leaves no numbers behind
+        tried = RefMap[int](self._numbers)  # a copy, so that a split that fails leaves no numbers behind
         taken = record(node, tried)
         states = states_of(taken, parts_for)
         self._numbers = tried
@@ -841,10 +842,10 @@ class merge_context:  # noqa: N801  # likewise
         self._objects = None
 
     def merge(self, graphdef: Any, state: StateLike, *states: StateLike) -> Any:
-        """Put a program together; references lead to what was merged before in this context.
+        """Merge a program; references lead to objects merged before in this context.
 
         Args:
-            graphdef: What `split` of a `split_context` returned, in the same order.
+            graphdef: Structure, as returned by `split` of a `split_context`; merge in the order of the splits.
             state: A State or values by path text.
             *states: More parts, in any order.
 
@@ -853,11 +854,11 @@ class merge_context:  # noqa: N801  # likewise
 
         Raises:
             GraphError: The context is not open, or an index is already used.
-            StateError: A reference leads to what was not merged yet; names the path and the index. Or as `sm.merge`.
-            ArgumentError: It is not a GraphDef.
+            StateError: A reference leads to an object not merged yet; names the path and index. Or as for `sm.merge`.
+            ArgumentError: `graphdef` is neither a GraphDef nor a reference.
         """
         if self._objects is None:
-            raise GraphError("This merge_context has ended and is empty: merge inside its block.")
+            raise GraphError("This merge_context is not open: merge inside its block.")
         shape: Any = graphdef
         if type(shape) in REFERENCES:
             shape = GraphDef[Any](shape, {}, {}, foreign={shape.index: ()})

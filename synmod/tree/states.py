@@ -1,7 +1,7 @@
-"""State: the values of a program by path, and how values that are handed in by path are fitted to a graph.
+"""State: the values of a program by path; and `fit`, which assigns values given by path to the Variables of a graph.
 
-A State is frozen, ordered, plain data to filter, mix, compare and fingerprint. Fitting finds the Variable at each path
-and checks the value against its schema; every fault is collected, and all are raised at once.
+A State is frozen, ordered, plain data to filter, combine, compare and fingerprint. `fit` finds the Variable at each
+path and checks the value against its schema; it collects all faults, which are raised together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .variable import Immutable, Variable, VariableState, snapshot
 T = TypeVar("T")
 
 StateLike: TypeAlias = Any
-"""A State, or a dict `{path text: value}`; its paths may be tuples, and its leaves VariableStates too."""
+"""A State, or a dict `{path text: value}`; paths may also be tuples, and values may also be VariableStates."""
 
 Change = tuple[VariableState | None, VariableState | None]
 
@@ -37,14 +37,14 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         leaves: Leaves by path, as tuples or texts.
 
     Raises:
-        StateError: A path is not one, is given twice, or is below another leaf; a leaf is not a VariableState.
+        StateError: A path is invalid, given twice, or below another leaf; or a leaf is not a VariableState.
 
     Example:
         >>> from synmod.tree import Param, state
         >>> state({"a": Param("x")}).to_json()
         {'a': 'x'}
 
-    Source: Flax NNX `State`; differs: frozen, values always valid.
+    Source: Flax NNX `State`; differs: frozen, values are always valid.
     """
 
     __slots__ = ("__weakref__", "_fingerprint", "_leaves")
@@ -57,7 +57,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
 
     @classmethod
     def of_leaves(cls, leaves: Mapping[KeyPath, VariableState]) -> State:
-        """Make a State of leaves that are known to fit together."""
+        """Make a State of leaves that are known to be valid together."""
         new = cls.__new__(cls)
         cls._put(new, _leaves=leaves, _fingerprint=None)
         return new
@@ -67,13 +67,13 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         """Make a State of leaves by path; the reverse of `flat`.
 
         Raises:
-            StateError: A path is not one, or is below another leaf; a leaf is not a VariableState.
+            StateError: A path is invalid or below another leaf; or a leaf is not a VariableState.
         """
         return cls(leaves)
 
     @classmethod
     def from_json(cls, graphdef: GraphDef[Any], json: StateLike) -> State:
-        """Read what `to_json` returned; types and key types come from the graph.
+        """Read the JSON that `to_json` returned; types and key types come from the graph.
 
         Raises:
             StateError: A path is not in the graph.
@@ -115,14 +115,14 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
             A State for one filter, a tuple of them for more.
 
         Raises:
-            StateError: A leaf is left over (contains 'Non-exhaustive'), or `...` is not the last.
+            StateError: A leaf matches no filter (contains 'Non-exhaustive'), or `...` is not the last filter.
         """
         leaves = [(path, leaf, False) for path, leaf in self._leaves.items()]
         parts = [State.of_leaves(dict(part)) for part in partition(leaves, [to_filter(each) for each in filters])]
         return parts[0] if len(parts) == 1 else tuple(parts)
 
     def map(self, fn: Callable[[KeyPath, VariableState], Json]) -> State:
-        """Replace every value by `fn(path, leaf)`.
+        """Return a State in which every value is replaced by `fn(path, leaf)`.
 
         Raises:
             StateSchemaError: A result does not satisfy its schema; lists every path.
@@ -130,7 +130,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         return self._with({path: fn(path, leaf) for path, leaf in self._leaves.items()}, "map")
 
     def replace(self, json: StateLike) -> State:
-        """Set given leaves.
+        """Return a State in which the given leaves are replaced.
 
         Args:
             json: A State, or values by path text.
@@ -145,7 +145,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         return self._with({path: given[text] for text, path in texts.items() if text in given}, "replace", unknown)
 
     def _with(self, values: Mapping[KeyPath, Any], what: str, unknown: Sequence[str] = ()) -> State:
-        """This State with some values changed, all checked."""
+        """Return this State with some values changed; all are checked."""
         faults = [Fault(len(self), f"Unknown keys: {', '.join(unknown)}")] if unknown else []
         new = dict(self._leaves)
         for order, (path, value) in enumerate(values.items()):
@@ -157,14 +157,14 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         return State.of_leaves(new)
 
     def diff(self, other: State) -> dict[str, Change]:
-        """Return `{path text: (old, new)}` of what differs; None where the path is absent."""
-        mine, theirs = self._leaves, other._leaves
+        """Return `{path text: (old, new)}` for the leaves that differ; None where a path is absent."""
+        before, after = self._leaves, other._leaves
         changes: dict[str, Change] = {}
-        for path, old in mine.items():
-            new = theirs.get(path)
+        for path, old in before.items():
+            new = after.get(path)
             if new is None or (old is not new and old != new):
                 changes[path_str(path)] = old, new
-        changes.update({path_str(path): (None, new) for path, new in theirs.items() if path not in mine})
+        changes.update({path_str(path): (None, new) for path, new in after.items() if path not in before})
         return changes
 
     @property
@@ -193,7 +193,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         return isinstance(path, tuple | str | int) and self._find(path) is not None  # pyright: ignore[reportUnknownArgumentType]
 
     def _find(self, path: KeyPath | str | int) -> Any:
-        """The leaf or the State below a path, or a path text, or one raw key; None where there is neither."""
+        """Return the leaf, or the State below, at a path, path text or single key; None if there is neither."""
         if isinstance(path, str):
             found = self._at(parse_path(path))
             return self._at((path,)) if found is None else found
@@ -227,7 +227,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         if not isinstance(other, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             return NotImplemented
         leaves = {**self._leaves, **other._leaves}
-        if len(leaves) > max(len(self), len(other)):  # each has paths of its own
+        if len(leaves) > max(len(self), len(other)):  # each has paths that the other lacks
             _check_apart(leaves)
         return State.of_leaves(leaves)
 
@@ -254,17 +254,17 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
 
 
 def partition(leaves: Iterable[tuple[KeyPath, T, bool]], filters: Sequence[Filter]) -> list[list[tuple[KeyPath, T]]]:
-    """Put each leaf to the first filter that takes it.
+    """Assign each leaf to the first filter that takes it.
 
     Args:
         leaves: Path, leaf, and whether a frozen module is above it.
-        filters: Without one, everything is one part.
+        filters: The filters; without any, all leaves are one part.
 
     Returns:
-        A list of `(path, leaf)` for each filter, order kept.
+        A list of `(path, leaf)` for each filter, in the given order.
 
     Raises:
-        StateError: `...` stands before the last place, or leaves are left over.
+        StateError: `...` is not the last filter, or leaves match no filter.
     """
     for index, each in enumerate(filters[:-1]):
         if isinstance(each, Everything):
@@ -287,7 +287,7 @@ def partition(leaves: Iterable[tuple[KeyPath, T, bool]], filters: Sequence[Filte
 
 
 def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, VariableState]:
-    """Check paths and leaves that somebody put together by hand."""
+    """Check paths and leaves given by a user."""
     checked: dict[KeyPath, VariableState] = {}
     for path, leaf in leaves.items():
         steps = parse_path(path) if isinstance(path, str) else path
@@ -307,7 +307,7 @@ def _is_step(step: object) -> bool:
 
 
 def _check_apart(paths: Iterable[KeyPath]) -> None:
-    """Raise StateError for leaves that no program can have at once: written alike, or one below another."""
+    """Raise StateError for paths that exclude each other: the same as text, or one below another."""
     faults: list[str] = []
     above: KeyPath | None = None
     for path in sorted(paths, key=_texts):
@@ -315,9 +315,9 @@ def _check_apart(paths: Iterable[KeyPath]) -> None:
         if above is None or texts[: len(lead)] != lead:
             above = path
         elif texts == lead:
-            faults.append(f"{above!r} and {path!r} are both written {path_str(path)!r}")
+            faults.append(f"{above!r} and {path!r} have the same path text {path_str(path)!r}")
         else:
-            faults.append(f"{path_str(path)!r} lies below the leaf {path_str(above)!r}")
+            faults.append(f"{path_str(path)!r} is below the leaf {path_str(above)!r}")
     if faults:
         raise StateError(f"{'; '.join(faults)}.")
 
@@ -329,11 +329,11 @@ def _texts(path: KeyPath) -> tuple[str, ...]:
 # -- fitting -----------------------------------------------------------------------------------------------------------
 
 _LAST = float("inf")
-_MOST_HINTS, _MOST_NAMES = 3, 1_000  # unknown paths for which, and paths among which, a near one is looked for
+_MOST_HINTS, _MOST_NAMES = 3, 1_000  # limits of 'did you mean': unknown paths with a hint, known paths to search
 
 
 class Fault(NamedTuple):
-    """One thing that does not fit: its place in definition order, what to write of it, and schema problems."""
+    """One given value that does not fit: its place in definition order, the text to report, and schema problems."""
 
     order: float
     text: str
@@ -341,7 +341,7 @@ class Fault(NamedTuple):
 
 
 def raise_faults(what: str, faults: Sequence[Fault]) -> None:
-    """Raise one error for all faults, in definition order; nothing if there are none.
+    """Raise one error for all faults, in definition order; do nothing if there are none.
 
     Raises:
         StateSchemaError: A value does not satisfy its schema.
@@ -356,7 +356,7 @@ def raise_faults(what: str, faults: Sequence[Fault]) -> None:
 
 
 class Leaf(NamedTuple):
-    """A checked leaf: the path it was given at, its frozen value, and metadata and type where it came with them."""
+    """A checked leaf: the path it was given at, its frozen value, and metadata and type if they were given."""
 
     path: KeyPath
     value: Json
@@ -374,22 +374,22 @@ def fit(
     overwrite: bool = False,
     allow_unknown: bool = False,
 ) -> tuple[dict[int, Leaf], list[Fault]]:
-    """Find the Variable of each leaf that was handed in, and check the leaf against its schema.
+    """Find the Variable of each given leaf, and check the leaf against its schema.
 
     Args:
-        graphdef: Where leaves go; alias paths are followed step by step.
-        states: What was handed in.
-        schema_of: The schema of a Variable by index.
+        graphdef: The graph; alias paths are followed step by step.
+        states: The given States.
+        schema_of: Returns the schema of a Variable by index.
         what: The name of the function, for errors.
-        static: The phrase for a value where a static stands.
-        overwrite: Whether a later State wins; else two values for one Variable are a fault.
-        allow_unknown: Whether paths at which nothing stands are skipped.
+        static: The phrase for a value given for a static.
+        overwrite: Whether a later State wins; if not, two different values for one Variable are a fault.
+        allow_unknown: Whether unknown paths are skipped.
 
     Returns:
-        Leaves by the index of their Variable, and what does not fit.
+        Leaves by the index of their Variable, and the faults.
 
     Raises:
-        ArgumentError: Something is neither a State nor a dict of one.
+        ArgumentError: An argument is neither a State nor a dict by path.
     """
     finder = _Finder(graphdef, static)
     leaves: dict[int, Leaf] = {}
@@ -416,10 +416,10 @@ def fit(
 
 
 class _Finder:
-    """Finds the Variable at a path of a graph: a canonical path at once, an alias step by step.
+    """Finds the Variable at a path of a graph: canonical paths by lookup, alias paths step by step.
 
     Attributes:
-        unknown: What to write of the paths at which nothing stands.
+        unknown: The texts to report for unknown paths.
     """
 
     def __init__(self, graphdef: GraphDef[Any], static: str) -> None:
@@ -434,7 +434,7 @@ class _Finder:
         return {path_str(path): index for path, index in self._graphdef.leaf_paths.items()}
 
     def find(self, path: KeyPath | str) -> int | Fault | None:
-        """The index of the Variable at a path or path text; a Fault at another kind, None at nothing."""
+        """Return the index of the Variable at a path or path text; a Fault for another kind, None if unknown."""
         known = self.texts.get(path) if isinstance(path, str) else self._graphdef.leaf_paths.get(path)
         if known is not None:
             return known
@@ -448,7 +448,7 @@ class _Finder:
             if step not in below:
                 hint = ""
                 if isinstance(term, ContainerDef) and term.type in (list, tuple) and step.isdecimal():
-                    hint = f" (the index is out of range: {len(below)} there)"
+                    hint = f" (index out of range: length {len(below)})"
                 elif len(self.unknown) < _MOST_HINTS and len(self.texts) <= _MOST_NAMES:
                     hint = did_you_mean(text, self.texts)
                 self.unknown.append(f"{text!r}{hint}")
@@ -461,7 +461,7 @@ class _Finder:
         return Fault(_LAST, f"Expected a subgraph at {text!r} ({term.type.__name__}), got a leaf")
 
     def _below(self, term: Any) -> dict[str, Term]:
-        """What stands below a place, by the text of the step."""
+        """Return the children of a term, by the text of their step."""
         holder: Any = term if isinstance(term, ContainerDef) else self._graphdef.definitions.get(term.index)
         if id(holder) not in self._opened:
             pairs: Iterable[tuple[Any, Term]] = ()
@@ -474,10 +474,10 @@ class _Finder:
 
 
 def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]]:
-    """The leaves of a State, or of a dict by path.
+    """Yield the leaves of a State, or of a dict by path.
 
     Raises:
-        ArgumentError: It is neither.
+        ArgumentError: `state` is neither.
     """
     if not isinstance(state, Mapping):
         raise ArgumentError(f"{what} takes a State, or a dict {{path text: value}}; got {state!r:.200}.")
@@ -488,7 +488,7 @@ def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]
 
 
 def checked_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults: list[Fault]) -> Leaf | None:
-    """Freeze and validate one leaf; a fault is noted."""
+    """Freeze and validate one leaf; append a fault and return None if it is invalid."""
     metadata = kind = None
     if isinstance(given, VariableState):
         if given.schema is schema:

@@ -1,6 +1,6 @@
-"""Variables: the only state of a program. Frozen JSON, a schema, metadata; written whole or not at all.
+"""Variables: the only state of a program. A Variable holds frozen JSON, a schema and metadata; writes are atomic.
 
-Reads pass through the open layers (overlays, traces) of the running task: the one ContextVar of this room's values.
+Reads go through the open layers (overlays, traces) of the running task, which are in one ContextVar.
 """
 
 import threading
@@ -17,24 +17,24 @@ from synmod.scope import notify_assign
 from .initializers import declared_schema, first_value, schema_of_json
 
 MISSING: Final[Any] = object()
-"""Stands for: there is no value."""
+"""A missing value, where None is a value."""
 
 LABELS: Final = frozenset({"trainable", "name", "description"})
-"""The metadata keys with a meaning of their own; every other one is free."""
+"""The metadata keys with a meaning of their own; all other keys are free."""
 
 
 def class_of(x: object) -> type[Any]:
-    """The class of an object; for type checkers, to which `type` of Any is partly unknown."""
+    """Return the class of an object; for type checkers, which report `type(x)` of an Any as partly unknown."""
     return type(x)
 
 
 class Immutable:
-    """Whose attributes are put once, when it is made; a copy of it is itself."""
+    """A class whose attributes are set once, on creation; a copy of an instance is the instance itself."""
 
     __slots__ = ()
 
     def _put(self, **attributes: Any) -> None:
-        """Put the attributes of a new one."""
+        """Set the attributes of a new instance."""
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
@@ -56,12 +56,12 @@ class Immutable:
 class Layer:
     """Values by the identity of their Variable, over an outer layer or the live values.
 
-    A block: inside it, and in the tasks started there, the layer is on top.
+    A context manager: inside the block, and in the tasks started there, the layer is innermost.
 
     Args:
-        members: Identities of the Variables whose writes belong here; None for all.
-        values: First values, by identity; whoever makes the layer keeps those Variables alive.
-        silent: Whether writes cause no event.
+        members: Identities of the Variables whose writes go to this layer; None for all.
+        values: First values, by identity; the caller keeps those Variables alive.
+        silent: Whether writes send no event.
 
     Attributes:
         written: The Variables that were written, by identity.
@@ -81,7 +81,7 @@ class Layer:
         LAYER.set(self)
 
     def __exit__(self, *_: object) -> None:
-        """Take the layer out, wherever in this context it lies: a block inside it may still be open."""
+        """Remove the layer, wherever it is in this context: a block inside it may still be open."""
         above = LAYER.get()
         if above is self:
             LAYER.set(self.outer)
@@ -96,7 +96,7 @@ LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=No
 
 
 def discarding_writes() -> Layer:
-    """A block in which `assign` validates, and whose writes are dropped at its end; no live value changes.
+    """Return a block in which `assign` validates but its writes are discarded at the end; no live value changes.
 
     Source: Keras' symbolic calls, which write nothing.
     """
@@ -104,7 +104,7 @@ def discarding_writes() -> Layer:
 
 
 class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
-    """Write past the `discarding_writes` blocks around this one: what the block assigns stays."""
+    """Keep the writes of this block, although `discarding_writes` blocks are around it."""
 
     __slots__ = ("_token",)
 
@@ -115,7 +115,7 @@ class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
         self._token = LAYER.set(layer)
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):  # left in another context: there is nothing to restore
+        with suppress(ValueError):  # left in another context than it was entered in: there is nothing to restore
             LAYER.reset(self._token)
 
 
@@ -123,7 +123,7 @@ class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
 
 
 def checked_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
-    """Metadata with its labels (`trainable`, `name`, `description`), checked and frozen; a label of None is left out.
+    """Return metadata, checked and frozen, with the labels `trainable`, `name` and `description` if they are not None.
 
     Raises:
         ArgumentError: `trainable` is not a bool, or `description` not a str.
@@ -157,19 +157,20 @@ class Variable:
 
     Args:
         value: First value: JSON or a data model.
-        initializer: First value in another form: JSON, a data model, or a plain callable that is given the schema.
-        data_model: Class, symbol or instance to take the schema of; an instance is the first value too.
-        schema: JSON Schema; without one, the JSON type of the first value, `{}` for None.
-        trainable: Own bit; None takes `trainable_default` of the class.
+        initializer: Alternative to `value`: JSON, a data model, or a plain callable that takes the schema.
+        data_model: Class, symbol or instance that declares the schema; an instance is the first value too.
+        schema: JSON Schema; by default the JSON type of the first value, `{}` for None.
+        trainable: Whether training may change the Variable; None takes `trainable_default` of the class.
         name: Label, an identifier.
-        description: What it is for.
+        description: The purpose of the Variable.
         **metadata: Free JSON, such as `tag`; read as `variable.metadata["tag"]`.
 
     Raises:
-        ArgumentError: `value` and `initializer` together, `schema` and `data_model` that differ, an async initializer.
-        SchemaError: The first value does not satisfy the schema, none is given and no empty one does, or the schema is
-            bad.
-        DataError: Something is not JSON.
+        ArgumentError: `value` and `initializer` are both given, `schema` and `data_model` differ, or the initializer is
+            async.
+        SchemaError: The first value does not satisfy the schema, no value is given and no empty value satisfies it, or
+            the schema is invalid.
+        DataError: The value or the metadata is not JSON.
         BadNameError: `name` is not an identifier.
 
     Example:
@@ -178,13 +179,13 @@ class Variable:
         >>> style.value, style.version
         ('long', 1)
 
-    Source: Keras and NNX Variables; differs: frozen JSON, validated writes, read through overlays.
+    Source: Keras and NNX Variables; differs: frozen JSON, validated writes, reads through overlays.
     """
 
     __slots__ = ("__weakref__", "_labels", "_lock", "_schema", "_value", "_version")
 
     trainable_default: ClassVar[bool] = True
-    """What `trainable=None` means for the class."""
+    """The value of `trainable` for Variables of the class that do not set it."""
 
     def __init__(
         self,
@@ -218,7 +219,7 @@ class Variable:
 
     @classmethod
     def of_parts(cls, value: Json, schema: data.Schema, metadata: FrozenDict) -> Self:
-        """Make one of parts that are known to fit, without running `__init__`. Hot: one for each leaf of a merge."""
+        """Make a Variable of parts known to be valid, without running `__init__`. Hot: once per leaf of a merge."""
         new: Self = object.__new__(cls)
         new._value = value
         new._schema = schema
@@ -229,9 +230,9 @@ class Variable:
 
     @property
     def value(self) -> Json:
-        """The frozen JSON; inside an overlay of the program, the overlay's. Setting it is `assign`."""
+        """The value as frozen JSON, read from the overlay inside one. Setting it calls `assign`."""
         layer = LAYER.get()
-        if layer is not None:  # hot, so without calls; values are only ever added to a layer
+        if layer is not None:  # hot, so without calls or locks: values are never removed from a layer
             key = id(self)
             while layer is not None:
                 if key in layer.values:
@@ -250,12 +251,12 @@ class Variable:
 
     @property
     def version(self) -> int:
-        """How often the live value was assigned; a cache must key on the value itself."""
+        """The number of assignments to the live value. A cache must use the value itself as its key."""
         return self._version
 
     @property
     def trainable(self) -> bool:
-        """The Variable's own bit; a frozen module above masks it, and never changes it."""
+        """Whether training may change the Variable; a frozen module above overrides this without changing it."""
         return self._labels["trainable"]
 
     @trainable.setter
@@ -264,7 +265,7 @@ class Variable:
 
     @property
     def name(self) -> str | None:
-        """The label; nothing is saved, matched or filtered by it."""
+        """The label; it is not used to save, match or filter."""
         return self._labels.get("name")
 
     @name.setter
@@ -273,7 +274,7 @@ class Variable:
 
     @property
     def description(self) -> str | None:
-        """What the Variable is for."""
+        """The purpose of the Variable."""
         return self._labels.get("description")
 
     @description.setter
@@ -291,16 +292,16 @@ class Variable:
         return self._labels
 
     def set_metadata(self, changes: Mapping[str, Json]) -> None:
-        """Change some metadata; None takes a name or a description away.
+        """Change some metadata; None removes a name or description.
 
         Raises:
-            ArgumentError, BadNameError, DataError: As the constructor.
+            ArgumentError, BadNameError, DataError: As for the constructor.
         """
         with self._lock:
             self._labels = checked_metadata({**self._labels, **changes})
 
     def get(self, key: str, default: Json = None) -> Json:
-        """Return a field of a value that is an object, or `default` where it is absent.
+        """Return a field of a value that is an object, or `default` if the field is absent.
 
         Raises:
             DataError: The value is not an object.
@@ -330,14 +331,14 @@ class Variable:
     def assign(self, json: Json) -> None:
         """Set the whole value.
 
-        Inside an overlay of the program the write goes to the overlay. All or nothing, exact under threads.
+        Inside an overlay of the program the write goes to the overlay. Atomic and thread-safe.
 
         Args:
             json: JSON or a data model that satisfies the schema.
 
         Raises:
-            SchemaError: It does not; or it is itself a Variable. The value is untouched.
-            DataError: It is not JSON. The value is untouched.
+            SchemaError: `json` does not satisfy the schema, or is a Variable. The value is untouched.
+            DataError: `json` is not JSON. The value is untouched.
 
         Source: Keras `Variable.assign`; differs: validated.
         """
@@ -350,11 +351,11 @@ class Variable:
             notify_assign(self, self.name or "", old, new, version)
 
     def on_assign(self, old: Json, new: Json) -> Json:  # noqa: ARG002  (for subclasses)
-        """Look at a validated value before it is swapped in; for subclasses.
+        """Inspect or replace a validated value before it is assigned; for subclasses.
 
         Args:
             old: The present value.
-            new: The one to come.
+            new: The value about to be assigned.
 
         Returns:
             Another value, which is validated again; None keeps `new`.
@@ -362,10 +363,10 @@ class Variable:
         return None
 
     def replace(self, value: Json = MISSING, **metadata: Json) -> Self:
-        """Return a new Variable of this type and schema.
+        """Return a new Variable with the same type and schema.
 
         Args:
-            value: Its value; this one's if left out.
+            value: The value; the present value by default.
             **metadata: `trainable`, `name`, `description` and free metadata to change.
 
         Raises:
@@ -376,16 +377,16 @@ class Variable:
         return type(self).of_parts(new, self._schema, labels)
 
     def to_state(self) -> "VariableState":
-        """Return a frozen snapshot; its `to_variable()` is the way back."""
+        """Return a frozen snapshot; its `to_variable()` is the inverse."""
         return snapshot(type(self), self.value, self._schema, self._labels)
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the live value, version, metadata and schema, for `restore`; overlays are passed over."""
+        """Return the live value, version, metadata and schema, for `restore`; overlays are ignored."""
         with self._lock:
             return self._value, self._version, self._labels, self._schema
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Put back what `snapshot` returned, without validation or event."""
+        """Restore what `snapshot` returned, without validation or event."""
         with self._lock:
             self._value, self._version, self._labels, self._schema = snapshot
 
@@ -401,7 +402,7 @@ class Variable:
         return new
 
     def _chosen(self, old: Json, new: Json, schema: data.Schema) -> Json:
-        """Let a subclass change or refuse the value."""
+        """Return the value to assign: a subclass may replace or refuse `new` in `on_assign`."""
         if type(self).on_assign is Variable.on_assign:
             return new
         other = self.on_assign(old, new)
@@ -412,7 +413,7 @@ class Variable:
         return other
 
     def _put(self, new: Json) -> bool:
-        """Swap the value, here or in the layer that takes it; whether an event is due."""
+        """Set the value, live or in the layer that takes the write; return whether an event is due."""
         layer = LAYER.get()
         while layer is not None and not (layer.members is None or id(self) in layer.members):
             layer = layer.outer
@@ -446,17 +447,17 @@ registry.admit(Variable)
 
 
 class Write:
-    """One write to come: everything that can fail happens when it is made; `commit` and `notify` cannot.
+    """A prepared write: the constructor runs everything that can fail; `commit` and `notify` cannot.
 
     Args:
         variable: The Variable.
-        value: The value to come, valid; an equal one is not assigned.
-        metadata: Metadata to come; None keeps the present.
-        schema: Schema to come; None keeps the present.
+        value: The new value, valid; an equal value is not assigned.
+        metadata: The new metadata; None keeps the present.
+        schema: The new schema; None keeps the present.
 
     Raises:
         SchemaError: What `on_assign` returned does not satisfy the schema.
-        Exception: What `on_assign` raised.
+        Exception: Any exception of `on_assign`.
     """
 
     __slots__ = ("_is_due", "_metadata", "_new", "_old", "_schema", "_version", "variable")
@@ -480,7 +481,7 @@ class Write:
         return self._new is not self._old or self._metadata is not None
 
     def commit(self) -> None:
-        """Write."""
+        """Write the value, metadata and schema."""
         variable = self.variable
         with variable._lock:
             if self._schema is not None:
@@ -492,40 +493,40 @@ class Write:
                 self._version = variable._version
 
     def notify(self) -> None:
-        """Send the event of the assignment, when all is written."""
+        """Send the event of the assignment; called after all writes."""
         if self._is_due:
             notify_assign(self.variable, self.variable.name or "", self._old, self._new, self._version)
 
 
 class Param(Variable):
-    """What training may change: instructions, examples, plans."""
+    """State that training may change: instructions, examples, plans."""
 
     __slots__ = ()
 
 
 class Memory(Variable):
-    """What a program remembers between calls."""
+    """State that a program remembers between calls."""
 
     __slots__ = ()
     trainable_default = False
 
 
 class Stat(Variable):
-    """What a metric counts."""
+    """State that a metric counts or sums up."""
 
     __slots__ = ()
     trainable_default = False
 
 
 class OptState(Variable):
-    """What an optimizer keeps for itself."""
+    """State of an optimizer."""
 
     __slots__ = ()
     trainable_default = False
 
 
 class Intermediate(Variable):
-    """What was noted on the way to a result."""
+    """An intermediate value, recorded on the way to a result."""
 
     __slots__ = ()
     trainable_default = False
@@ -547,8 +548,8 @@ class VariableState(Immutable):
     Args:
         type: Class of the Variable.
         value: JSON or a data model that satisfies the schema.
-        schema: JSON Schema, or what else declares one; `{}` admits anything.
-        metadata: `trainable` (the Variable's own bit), `name`, `description` and free metadata in one mapping.
+        schema: JSON Schema, or a data model that declares one; `{}` accepts anything.
+        metadata: `trainable`, `name`, `description` and free metadata in one mapping.
 
     Raises:
         ArgumentError: `type` is not a Variable class.
@@ -586,7 +587,7 @@ class VariableState(Immutable):
 
     @property
     def trainable(self) -> bool:
-        """The Variable's own bit."""
+        """Whether training may change the Variable, apart from frozen modules above it."""
         return self.metadata["trainable"]
 
     @property
@@ -596,19 +597,19 @@ class VariableState(Immutable):
 
     @property
     def description(self) -> str | None:
-        """What the Variable is for."""
+        """The purpose of the Variable."""
         return self.metadata.get("description")
 
     def to_variable(self) -> Variable:
-        """Make a new Variable of this."""
+        """Return a new Variable with this type, value, schema and metadata."""
         return self.type.of_parts(self.value, self.schema, self.metadata)
 
     def with_value(self, value: Json) -> "VariableState":
         """Return the same leaf with another value.
 
         Raises:
-            DataError: It is not JSON.
-            SchemaError: It does not satisfy the schema.
+            DataError: The value is not JSON.
+            SchemaError: The value does not satisfy the schema.
         """
         kept = frozen(value)
         data.validate(self.schema, kept, self.type.__name__)
@@ -640,7 +641,7 @@ _new_leaf: Any = object.__new__
 
 
 def snapshot(cls: VariableClass, value: Json, schema: data.Schema, metadata: FrozenDict) -> VariableState:
-    """Make a leaf of parts that are known to fit. Hot: one for each leaf of a split."""
+    """Make a leaf of parts known to be valid. Hot: once per leaf of a split."""
     leaf = _new_leaf(VariableState)
     _set_slot(leaf, "type", cls)
     _set_slot(leaf, "value", value)

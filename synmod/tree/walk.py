@@ -1,10 +1,10 @@
-"""The kinds of objects in a program, and the one walk over it. Everything that looks into a program is a fold over it.
+"""The kinds of objects in a program, and the one walk over it. Everything that inspects a program is a fold of it.
 
-An object is a node, a Variable, a container or static. A registered class carries its rules in an attribute of its own,
-so a class that is no longer used takes its registration with it.
+An object is a node, a Variable, a container or a static. The rules of a registered class are stored in an attribute of
+the class, so they are freed together with the class.
 
-Definition order: a node, then its own values (containers and what is in them, down to the next nodes), then its child
-nodes, each one completely, depth first. Iterative, linear in edges; an alias visit of a node is not descended.
+Definition order: a node, then its own values (containers and their content, down to the next nodes), then its child
+nodes, each one completely, depth first. Iterative and linear in edges; the walk does not descend into alias visits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KNOWN: Final[dict[type[Any], int]] = {
 
 
 def where(path: KeyPath) -> str:
-    """The beginning of a message about a path."""
+    """Return the beginning of a message about a path."""
     return f"At {path_str(path)!r}" if path else "At the root"
 
 
@@ -44,7 +44,7 @@ def where(path: KeyPath) -> str:
 
 @final
 class Static(Immutable, Generic[T]):
-    """Carries `value` by reference; equal only to a Static of the very same object."""
+    """A value held by reference, outside the graph; equal only to a Static of the same object."""
 
     __slots__ = ("value",)
 
@@ -69,8 +69,8 @@ class Static(Immutable, Generic[T]):
 def static(x: Any) -> Any:
     """Keep an object out of the graph, even a Module.
 
-    It is passed on by reference, never descended into, and in no fingerprint and no file: after a load the constructor
-    must set it again. An attribute set to it reads as `x`; inside a container it stays a `Static` with `.value`.
+    The object is kept by reference, never descended into, and not part of fingerprints or files: after a load the
+    constructor must set it again. An attribute reads as `x`; inside a container it stays a `Static` with `.value`.
 
     Args:
         x: Any object: a client, a lock, a cache.
@@ -90,12 +90,12 @@ def static(x: Any) -> Any:
 # -- node types --------------------------------------------------------------------------------------------------------
 
 _RULES: Final = "__synmod_node__"
-_FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C take no attributes
+_FIXED: Final[dict[type[Any], NodeImpl]] = {}  # classes written in C, which do not accept attributes
 
 
 def _refuse(*_: Any) -> NoReturn:
-    """Raise for a change of a node without children that is held by reference, such as a language model."""
-    raise errors.GraphError("This node has no children, and only a load makes one.")
+    """Raise for a change of a by-reference node, such as a language model, which has no children."""
+    raise errors.GraphError("A node held by reference has no children, and can only be created by loading.")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -104,23 +104,23 @@ class NodeImpl:
 
     Attributes:
         type: The class.
-        children: Returns the pairs alone, cheaper than `flatten`; a list is the caller's to keep.
-        metadata: Returns the metadata alone, cheaper than `flatten`.
-        own_trainable: Whether the node's own `trainable` is set; where it is not, all Variables below are masked.
-        map_refs: Returns the metadata with `fn(x)` in the place of each x in it that may be a node, a Variable or a
-            reference to one; `fn` returns everything else as it came.
-        adopt: `adopt(node, metadata)` takes over metadata with references in it, when all nodes of a copy are made;
-            `create_empty` is given it with the references unresolved.
-        compared: What of the metadata of a `NodeDef` counts in comparisons: a nest of dicts, lists and tuples whose
+        children: Returns the pairs without the metadata, cheaper than `flatten`; the caller may keep a list.
+        metadata: Returns the metadata without the pairs, cheaper than `flatten`.
+        own_trainable: Whether the node's own `trainable` is set; if not, all Variables below are masked.
+        map_refs: Returns the metadata with each `x` that may be a node, a Variable or a reference to one replaced by
+            `fn(x)`; `fn` returns anything else unchanged.
+        adopt: `adopt(node, metadata)` sets metadata with resolved references, after all nodes of a copy are made;
+            before, `create_empty` gets it with unresolved references.
+        compared: Returns the part of a `NodeDef`'s metadata that is compared: a nest of dicts, lists and tuples whose
             leaves are statics or references.
-        rewrite: `rewrite(node, metadata, pairs)` changes a node in place to match metadata and pairs; by default it
-            is emptied and filled, and takes over what `create_empty` makes where the metadata has changed.
+        rewrite: `rewrite(node, metadata, pairs)` changes a node in place to match metadata and pairs; by default the
+            node is emptied and filled, and if the metadata has changed, gets the `__dict__` of a new empty node.
         record: Returns the bookkeeping of a node whose structural edits are announced (`looking.Record`).
         unseal: Opens the structure of a new node for editing.
-        unbuilt: Whether the node has yet to make Variables, so that they cannot be listed.
+        unbuilt: Whether the node has not made its Variables yet, so that they cannot be listed.
         is_module: Whether the node is a Module, and so a submodule.
-        is_token: Whether the node is an identity without children: copies renew it wherever it is mentioned.
-        subclasses: Whether derived classes follow the same rules without being registered.
+        is_token: Whether the node is an identity without children: copies get a new one wherever it occurs.
+        subclasses: Whether derived classes follow the same rules without registration.
     """
 
     type: type
@@ -146,18 +146,18 @@ class NodeImpl:
     subclasses: bool = False
 
     def pairs(self, node: Any) -> Pairs:
-        """List the children with their keys."""
+        """Return the children with their keys."""
         found = self.flatten(node)[0] if self.children is None else self.children(node)
         return found if isinstance(found, list) else list(found)
 
     def metadata_of(self, node: Any) -> Any:
-        """The metadata; JSON is frozen, so that no later change reaches a graph definition."""
+        """Return the metadata; JSON is frozen, so that later changes do not reach a graph definition."""
         metadata = self.flatten(node)[1] if self.metadata is None else self.metadata(node)
         if type(metadata) not in (dict, list):
             return metadata
         try:
             return frozen(metadata)
-        except errors.DataError:  # like every static that cannot be encoded, it is refused where it must be
+        except errors.DataError:  # not JSON: refused later, only where it must be encoded
             return metadata
 
     def make(self, metadata: Any) -> Any:
@@ -184,17 +184,17 @@ def register_graph_node_type(
     init: Callable[[Any, Pairs], None] | None = None,
     by_reference: bool = False,
 ) -> None:
-    """Make instances of a class nodes: tracked, split, cloned and saved like modules.
+    """Register a class whose instances are nodes: tracked, split, cloned and saved like modules.
 
     Args:
         cls: The class; instances of exactly this class are nodes.
         flatten: `flatten(x)` returns `(key, child)` pairs in order, and metadata (JSON or None).
         set_key: `set_key(x, key, value)` writes one child.
-        pop_key: `pop_key(x, key)` takes one child out and returns it.
+        pop_key: `pop_key(x, key)` removes one child and returns it.
         create_empty: `create_empty(metadata)` makes a node without children.
-        clear: `clear(x)` empties a node for a merge in place; default `pop_key` for each child.
-        init: `init(x, pairs)` fills a new node at once; default `set_key` for each pair.
-        by_reference: For handles without children: `merge` and `clone` keep the very object; only a load makes one.
+        clear: `clear(x)` empties a node for a merge in place; by default `pop_key` for each child.
+        init: `init(x, pairs)` fills a new node at once; by default `set_key` for each pair.
+        by_reference: For handles without children: `merge` and `clone` keep the same object; only loading makes one.
 
     Raises:
         GraphError: The class is registered already, or is a container or a Variable.
@@ -217,7 +217,7 @@ def register_graph_node_type(
 
 
 def register_impl(impl: NodeImpl) -> None:
-    """Register a node type with all its rules; for the rooms above.
+    """Register a node type with all its rules, including those that are not public.
 
     Raises:
         GraphError: The class is registered already, or is a container or a Variable.
@@ -226,7 +226,7 @@ def register_impl(impl: NodeImpl) -> None:
     if own_impl(cls) is not None or is_registered_container(cls):
         raise errors.GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
     if cls in KNOWN or cls is deque or issubclass(cls, Variable | set | frozenset):
-        raise errors.GraphError(f"{cls.__qualname__} cannot be a node type: it is a container or a Variable already.")
+        raise errors.GraphError(f"{cls.__qualname__} cannot be a node type: it is already a container or a Variable.")
     try:
         type.__setattr__(cls, _RULES, impl)
     except TypeError:
@@ -234,7 +234,7 @@ def register_impl(impl: NodeImpl) -> None:
 
 
 def own_impl(cls: type[Any]) -> NodeImpl | None:
-    """The rules that instances of a class follow; None where they are not nodes. Hot."""
+    """Return the rules that instances of a class follow; None if they are not nodes. Hot."""
     found: Any = getattr(cls, _RULES, None)
     if isinstance(found, NodeImpl) and (found.type is cls or found.subclasses):
         return found
@@ -253,7 +253,7 @@ def is_node_type(cls: type[Any]) -> bool:
 
 
 def is_token(x: object) -> bool:
-    """Whether an object is a node that is nothing but an identity."""
+    """Whether an object is a token: a node that is only an identity."""
     impl = own_impl(type(x))
     return impl is not None and impl.is_token
 
@@ -268,17 +268,17 @@ def get_node_impl(x: object) -> NodeImpl:
         Its NodeImpl.
 
     Raises:
-        GraphError: It is a Variable (contains 'is not a node'), or of another type (contains 'Unknown node type').
+        GraphError: `x` is a Variable (contains 'is not a node'), or not a node (contains 'Unknown node type').
 
     Source: Flax NNX `get_node_impl`.
     """
     if isinstance(x, Variable):
-        raise errors.GraphError(f"A Variable is not a node: {x!r}. It is a leaf; look at what holds it.")
+        raise errors.GraphError(f"A Variable is not a node: {x!r}. It is a leaf: pass the node that holds it.")
     return impl_of(type(x))
 
 
 def impl_of(cls: type[Any]) -> NodeImpl:
-    """The rules of a node type.
+    """Return the rules of a node type.
 
     Raises:
         GraphError: Its instances are not nodes (contains 'Unknown node type').
@@ -293,7 +293,7 @@ def impl_of(cls: type[Any]) -> NodeImpl:
 
 
 class Impls(dict[type[Any], NodeImpl]):
-    """Rules by type, looked up once for each node type that one walk meets."""
+    """Rules by type, looked up once per walk for each node type."""
 
     def __missing__(self, cls: type[Any]) -> NodeImpl:
         self[cls] = impl = impl_of(cls)
@@ -304,7 +304,7 @@ class Impls(dict[type[Any], NodeImpl]):
 
 
 class Kinds(dict[type[Any], int]):
-    """Kinds by type, looked up once for each type that one walk meets."""
+    """Kinds by type, looked up once per walk for each type."""
 
     def __missing__(self, cls: type[Any]) -> int:
         kind = self[cls] = kind_of_type(cls)
@@ -312,7 +312,7 @@ class Kinds(dict[type[Any], int]):
 
 
 def kind_of_type(cls: type[Any]) -> int:
-    """The kind of the instances of a class."""
+    """Return the kind of the instances of a class."""
     known = KNOWN.get(cls)
     if known is not None:
         return known
@@ -328,14 +328,14 @@ def kind_of_type(cls: type[Any]) -> int:
 
 
 def kind_of(x: object) -> int:
-    """The kind of one object."""
+    """Return the kind of an object."""
     return kind_of_type(type(x))
 
 
 def holds_node(x: Any, wanted: tuple[int, ...] = (NODE, VARIABLE), kinds: Kinds | None = None) -> bool:
-    """Whether a Node or Variable, or another wanted kind, is in a container, at any depth of containers."""
+    """Whether a container holds a Node or Variable, or another wanted kind, at any depth of containers."""
     kinds = kinds or Kinds(KNOWN)
-    pending, seen = [x], {id(x): x}  # held: a container of a user's may make its parts when it is taken apart
+    pending, seen = [x], {id(x): x}  # kept alive: a user's container may create its parts on access
     while pending:
         container: Any = pending.pop()
         kind = kinds[type(container)]
@@ -364,7 +364,7 @@ Step: TypeAlias = Any
 class RefMap(MutableMapping[Any, V], Generic[V]):
     """A mapping by identity that keeps its keys alive.
 
-    Unhashable keys are fine, and equal keys that are different objects are two keys.
+    Keys may be unhashable; equal keys that are different objects are two keys.
 
     Args:
         pairs: First entries: a mapping, or `(key, value)` pairs.
@@ -411,8 +411,8 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RefMap):
             return NotImplemented
-        theirs = cast("RefMap[Any]", other)
-        return len(self) == len(theirs) and all(key in theirs and theirs[key] == value for key, value in self.items())
+        rest = cast("RefMap[Any]", other)
+        return len(self) == len(rest) and all(key in rest and rest[key] == value for key, value in self.items())
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (mutable)
 
@@ -426,20 +426,20 @@ NO_CHILDREN: Final = cast("Pairs", ())
 
 @dataclass(slots=True, eq=False, repr=False)
 class Visit:
-    """One edge of a program, followed.
+    """One edge of a program, followed by the walk.
 
     Attributes:
-        above: The visit of what holds it, None for the root.
+        above: The visit of the parent; None for the root.
         step: The last step of the path.
-        value: What the edge leads to.
+        value: The object that the edge leads to.
         kind: `"node"`, `"container"`, `"variable"` or `"static"`.
-        index: Identity number of a node or Variable, given at its first visit; None for the rest.
-        first: Whether this is the first visit; False for an alias.
-        masked: Whether a frozen module is above it, or it is one.
-        children: The `(step, child)` pairs of a container, or of a node that is descended.
-        aux: What makes up a container besides its children.
-        impl: The rules of a node whose children are visited; None for aliases and the rest.
-        parts: Room for what a fold makes of the children; None at first.
+        index: Identity number of a node or Variable, given at its first visit; None for other kinds.
+        first: Whether this is the first visit of the object; False for an alias.
+        masked: Whether the object is a frozen module or below one.
+        children: The `(step, child)` pairs of a container, or of a node that the walk descends into.
+        aux: Data to rebuild a container besides its children.
+        impl: The rules of a node whose children are visited; None for aliases and other kinds.
+        parts: A slot for the results of a fold; None at first.
     """
 
     above: Visit | None
@@ -456,7 +456,7 @@ class Visit:
 
     @property
     def path(self) -> KeyPath:
-        """The steps from the root; made when read."""
+        """The steps from the root, computed on each read."""
         steps: list[str | int] = []
         visit = self
         while visit.above is not None:
@@ -471,11 +471,11 @@ class Visit:
 
 
 class Reader:
-    """How the walk reads live objects; a subclass reads the definitions of a graph.
+    """Reads live objects for the walk; a subclass reads the definitions of a graph.
 
     Attributes:
         kinds: Kinds by type.
-        entity: Returns the object whose identity counts; None where that is what is met.
+        entity: Returns the object that a reference stands for; None if there are no references.
     """
 
     entity: Callable[[Any], Any] | None = None
@@ -488,7 +488,7 @@ class Reader:
         """Return the children of a node, and whether it masks the Variables below."""
         impl = visit.impl = self.impls[type(node)]
         pairs = [] if impl.by_reference else impl.pairs(node)
-        if not impl.is_module:  # whose keys are attribute names
+        if not impl.is_module:  # the keys of a module are attribute names
             self._check_keys(pairs, [child for _, child in pairs], visit)
         return pairs, impl.own_trainable is not None and not impl.own_trainable(node)
 
@@ -496,8 +496,8 @@ class Reader:
         """Take a container apart, one level.
 
         Returns:
-            Its pairs and what else it is made of; None where it is a static after all: a set, or a dict with keys that
-            cannot be steps, of plain values.
+            The pairs, and other data to rebuild it; None if the container is a static: a set, or a dict of plain values
+            with keys that cannot be steps.
 
         Raises:
             GraphError: A Node or Variable is in a set, or below a key that cannot be a step. Names the path.
@@ -515,18 +515,18 @@ class Reader:
         return (pairs, rest) if self._check_keys(pairs, value, visit) or kind == TREE else None
 
     def _check_keys(self, pairs: Pairs, holder: Any, visit: Visit) -> bool:
-        """Whether all keys can be steps; raises where one that cannot leads to a node or Variable."""
+        """Whether all keys can be steps; raise if one cannot and a node or Variable is below."""
         fault = _bad_key(pairs)
         if fault is not None and holds_node(holder, kinds=self.kinds):
             raise errors.GraphError(
-                f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the way to one must "
+                f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the path to one must "
                 "be str (not empty) or int, and differ as text."
             )
         return fault is None
 
 
 def _bad_key(pairs: Pairs) -> str | None:
-    """What is wrong with the first key that cannot be a step of a path; None where all can.
+    """Describe the first key that cannot be a step of a path; None if all can.
 
     Args:
         pairs: `(key, child)` pairs.
@@ -547,10 +547,10 @@ def _bad_key(pairs: Pairs) -> str | None:
 
 
 def check_root(root: object) -> None:
-    """Raise where an object cannot be the root of a graph.
+    """Raise if an object cannot be the root of a graph.
 
     Raises:
-        ArgumentError: It is not a node, Variable or container.
+        ArgumentError: `root` is not a node, Variable or container.
     """
     kind = kind_of(root)
     if kind == STATIC or (kind == SET and not holds_node(root)):
@@ -575,19 +575,19 @@ def walk(
 
     Args:
         root: A node, a Variable, or a container of them.
-        order: `"pre"`: parents first; `"post"`: parents after what is below them.
+        order: `"pre"`: parents before children; `"post"`: children before parents.
         statics: Whether statics are visited.
-        every_path: Follow every acyclic path, instead of each object once; back edges are left out.
-        key: Sorts the attributes of each node, stable.
-        recursive: Whether to go into nodes below the first; without, they are visited and left shut.
-        seen: Identity numbers given before, and where new ones are written.
-        reader: How to read what is met; live objects by default.
+        every_path: Follow every acyclic path, instead of visiting each object once; back edges are left out.
+        key: Sort key for the attribute names of each node; the sort is stable.
+        recursive: Whether to descend into nodes below the root; if not, they are only visited.
+        seen: Identity numbers given before; new numbers are added.
+        reader: Reads the objects; live objects by default.
 
     Yields:
-        A `Visit` for each edge. With `"post"`, a node or container comes after what is below it.
+        A `Visit` for each edge.
 
     Raises:
-        GraphError: Keys, sets, cycles or depths of containers that cannot be walked. Names the path.
+        GraphError: A key, set, cycle or depth of containers cannot be walked. Names the path.
 
     Source: NNX `iter_graph`; differs: iterative, one for all folds.
     """
@@ -601,7 +601,7 @@ _Later: TypeAlias = "tuple[Visit | None, Step, Any]"
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk: its options, and the numbers it has given."""
+    """One walk: its options, and the numbers given so far."""
 
     reader: Reader
     post: bool
@@ -613,13 +613,13 @@ class _Walk:
     on_path: set[int] = field(default_factory=set[int])
 
     def visits(self, root: Any) -> Iterator[Visit]:
-        """Visit node after node: each with its own values, its child nodes kept on a stack for later."""
+        """Visit node after node, each with its own values; child nodes wait on a stack."""
         later: list[Visit | _Later] = []
         yield from self._own_values(None, [(None, root)], later)
         later.reverse()
         while later:
             item = later.pop()
-            if isinstance(item, Visit):  # of something below which all is done
+            if isinstance(item, Visit):  # everything below it has been visited
                 self.on_path.discard(id(item.value))
                 if self.post:
                     yield item
@@ -640,7 +640,7 @@ class _Walk:
             later += deferred
 
     def _arrive(self, above: Visit | None, step: Step, value: Any) -> Visit | None:
-        """Number a node and open it, unless it was open before; None where a path would come back to itself."""
+        """Number a node and open it, unless it is an alias; None if the edge closes a cycle on the present path."""
         entity = self.reader.entity
         node = value if entity is None else entity(value)
         known = self.numbers.get(id(node))
@@ -670,7 +670,7 @@ class _Walk:
     def _own_values(  # the hottest loop of the room, so it is written flat
         self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later]
     ) -> list[Visit]:
-        """Visit what one node holds itself, and note its child nodes (and the containers to close after them)."""
+        """Visit the own values of a node, and defer its child nodes (and the containers to close after them)."""
         found: list[Visit] = []
         kinds, entity, numbers = self.reader.kinds, self.reader.entity, self.numbers
         statics, post = self.statics, self.post
@@ -719,7 +719,7 @@ class _Walk:
     def _container(
         self, above: Visit | None, step: Step, value: Any, kind: int, open_now: set[int], depth: int
     ) -> Visit:
-        """Open a container; a static after all where it cannot be opened and need not be."""
+        """Open a container; without keys that can be steps, it is a static."""
         visit = Visit(above, step, value, "container", None, True, above is not None and above.masked)
         if id(value) in open_now:
             raise errors.GraphError(

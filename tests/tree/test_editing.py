@@ -40,7 +40,7 @@ def test_nothing_is_written_unless_everything_fits(program):
     before = state(program)
     faults = [
         ({"nope": 1}, "Unknown keys: 'nope'"),
-        ({"l/7": 1}, "'l/7' .*out of range: 2"),
+        ({"l/7": 1}, "'l/7' .*out of range: length 2"),
         ({"l": 3}, "Expected a subgraph at 'l'"),
         ({"style": "y"}, "Trying to update a non-Variable: 'style'"),
         ({"a/deep": 1}, "Expected a leaf at 'a'"),

@@ -241,7 +241,7 @@ def test_unflatten_can_rewrite_in_place():
     assert again is live
     assert list(live.entries) == ["a", "b"]
     assert (live.a.value, live.a.version) == ("new", 1)
-    with pytest.raises(GraphError, match="Store in the graph, but Param"):
+    with pytest.raises(GraphError, match="Store in the graph, but a Param"):
         unflatten(shape, values, index_ref_cache={0: Param(1)})
 
 

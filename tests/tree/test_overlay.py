@@ -232,7 +232,7 @@ def test_a_block_is_one_overlay(program):
     with pytest.raises(GraphError, match="never entered"):
         block.state
     with block:
-        with pytest.raises(GraphError, match="entered already"):
+        with pytest.raises(GraphError, match="already entered"):
             block.__enter__()
         assert program.a.value == "A"
     with block:

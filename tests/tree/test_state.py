@@ -208,9 +208,9 @@ LEAF = VariableState(Param, 1)
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
-        ({("a",): LEAF}, {("a", "b"): LEAF}, "'a/b' lies below the leaf 'a'"),
-        ({("a", 0): LEAF}, {("a", "0"): LEAF}, "are both written 'a/0'"),
-        ({("1",): LEAF}, {(1, "x"): LEAF, (1, "y"): LEAF}, "'1/x' lies below the leaf '1'; '1/y' lies"),
+        ({("a",): LEAF}, {("a", "b"): LEAF}, "'a/b' is below the leaf 'a'"),
+        ({("a", 0): LEAF}, {("a", "0"): LEAF}, "have the same path text 'a/0'"),
+        ({("1",): LEAF}, {(1, "x"): LEAF, (1, "y"): LEAF}, "'1/x' is below the leaf '1'; '1/y' is"),
     ],
 )
 def test_no_state_has_leaves_that_no_program_can_have(one, other, message):
