@@ -124,6 +124,18 @@ def _fan_out(branches, times):
     return lambda: asyncio.run(ours()), lambda: asyncio.run(floor())
 
 
+def _programs(length):
+    """The same steps as a functional program and as a Sequential."""
+
+    async def compose():
+        outputs = start = sm.Input(data_model=Question)
+        for _ in range(length):
+            outputs = await Pass()(outputs)
+        return sm.Program(inputs=start, outputs=outputs)
+
+    return asyncio.run(compose()), sm.Sequential([Pass() for _ in range(length)])
+
+
 def rows(scale=1.0):
     """Measure."""
     times = max(int(20_000 * scale), 10)
@@ -141,6 +153,15 @@ def rows(scale=1.0):
         _nested(_repeat(FloorChain(10), chains)),
         budget=4,
         per=chains,
+    )
+    steps = max(int(100 * scale), 2)
+    functional, sequential = _programs(steps)
+    yield paired(
+        "a step of a functional program, beside a Sequential",
+        _nested(_repeat(functional, chains // 10 or 1)),
+        _nested(_repeat(sequential, chains // 10 or 1)),
+        budget=1.5,
+        per=(chains // 10 or 1) * steps,
     )
     runs = max(int(100 * scale), 1)
     ours, floor = _fan_out(100, runs)
