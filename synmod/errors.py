@@ -1,38 +1,38 @@
 """Every exception of synmod, in one tree.
 
     SynmodError
-    ├── SchemaError [ValueError]            a value against its schema; a bad schema
+    ├── SchemaError [ValueError]            a value that violates its schema; a bad schema
     │   └── SchemaTooComplex                a schema over the limits of complexity
-    ├── DataError [ValueError]              not JSON; an operand that cannot stand there
+    ├── DataError [ValueError]              not JSON; an operand that is not allowed
     │   ├── FieldError [KeyError, AttributeError]
-    │   └── SymbolicValueError              a value was asked of a symbol
+    │   └── SymbolicValueError              the value of a symbol was read
     ├── ArgumentError [TypeError]           wrong kind or combination of arguments
     ├── ConfigError [TypeError]             an invalid declaration or constructor argument
     ├── CallError [ValueError]              a call that cannot be made as written
     │   ├── NoCallError [NotImplementedError]
     │   ├── GuardError                      a `Guard` blocked its inputs
-    │   └── AgentLimitError                 an `Agent` without an answer within its limits
-    ├── ToolError [RuntimeError]            a tool cannot be run as it was called
+    │   └── AgentLimitError                 an `Agent` reached its limits without an answer
+    ├── ToolError [RuntimeError]            a tool that cannot be run as called
     ├── BuildError [RuntimeError]           a module that cannot be built
-    │   └── SealedError [ValueError]        structure was changed after it was built
-    ├── NotBuiltError [ValueError]          asked for what only a built module has
+    │   └── SealedError [ValueError]        a structure that was changed after the build
+    ├── NotBuiltError [ValueError]          an operation that needs a built module
     ├── BadNameError [ValueError]           a name that is not an identifier
-    ├── GraphError [ValueError]             the walk over a program: keys, containers, registry, wiring
+    ├── GraphError [ValueError]             a program that cannot be walked, wired or changed
     ├── StateError [ValueError]             a State that does not fit a program
-    │   └── StateSchemaError [SchemaError]  values of a State against their schemas
-    ├── DeadlineExceeded [TimeoutError]     the time of `sm.deadline` is over
-    ├── BudgetExceeded [RuntimeError]       what `sm.budget` allows is spent
+    │   └── StateSchemaError [SchemaError]  values of a State that violate their schemas
+    ├── DeadlineExceeded [TimeoutError]     the deadline of `sm.deadline` has passed
+    ├── BudgetExceeded [RuntimeError]       the budget of `sm.budget` is spent
     ├── EvaluationError [RuntimeError]      an evaluation that was stopped
     ├── TrainerError [ValueError]           a training that cannot be made as set up
-    ├── LifecycleError [RuntimeError]       a method of a Trainer before what it needs
-    ├── RunError [RuntimeError]             `sm.run` inside a running loop, a pool without its block
-    ├── SkipError [RuntimeError]            a skip connection: commands, entry, completeness
-    │   └── SkipNameError [ValueError]      a name put into a namespace that is not declared
+    ├── LifecycleError [RuntimeError]       a method of a Trainer that was called too early
+    ├── RunError [RuntimeError]             a run that cannot be started here
+    ├── SkipError [RuntimeError]            a value that cannot be stashed or popped
+    │   └── SkipNameError [ValueError]      a namespace that the module does not declare
     ├── SkipVerifyError [TypeError]         stashes and pops of a program that do not match
     ├── RegistryError [ValueError]          a name or object that cannot be registered
     ├── SaveError [TypeError]               a program that cannot be saved
     ├── LoadError [ValueError]              a file that cannot be loaded
-    │   └── FormatError                     a file that is not of the format
+    │   └── FormatError                     a file that is not in synmod's format
     └── ModelError [RuntimeError]           a call of a language model failed
         ├── AuthError                       no key, or a key that is refused
         ├── RequestError [ValueError]       a request that the provider refuses
@@ -40,9 +40,9 @@
         ├── UnavailableError                the provider cannot be reached or is broken
         ├── ModelTimeout [TimeoutError]     no reply in time
         ├── ContextWindowError              the prompt is too long for the model
-        ├── BadReplyError                   a reply that is not what was asked
+        ├── BadReplyError                   a reply that is not what was asked for
         ├── UnboundModelError               a loaded model that has not been supplied yet
-        └── CassetteError [LookupError]     a cassette of a test without the reply
+        └── CassetteError [LookupError]     a test cassette without the reply
 
 Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
 """
@@ -92,10 +92,10 @@ class SkipProblem(NamedTuple):
 
     Attributes:
         kind: `both`, `restashed`, `repopped`, `unstashed`, `unpopped`, `schema` or `cycle`.
-        path: Path of the module that it is found at.
+        path: Path of the module where it was found.
         namespace: The Namespace, None for the default one.
-        name: The name.
-        other_path: Path of the other module that is involved, or None.
+        name: The name of the value.
+        other_path: Path of the other module involved, or None.
         message: The fault in words.
     """
 
@@ -124,23 +124,23 @@ class SchemaTooComplex(SchemaError):
 
 
 class DataError(SynmodError, ValueError):
-    """Something is not JSON, or an operand cannot stand where it stands."""
+    """Something is not JSON, or an operand is not allowed in its place."""
 
 
 class FieldError(DataError, KeyError, AttributeError):
     """A data model has no such field."""
 
     def __str__(self) -> str:
-        """The message as it was written: KeyError would quote it."""
+        """Return the message as written: KeyError would quote it."""
         return str(self.args[0]) if self.args else ""
 
 
 class SymbolicValueError(DataError):
-    """A value was asked of a symbol, which only has a schema."""
+    """The value of a symbol was read, but a symbol has only a schema."""
 
 
 class ArgumentError(SynmodError, TypeError):
-    """Arguments of the wrong kind, or in a combination without a meaning."""
+    """Arguments of the wrong kind, or in an invalid combination."""
 
 
 class ConfigError(SynmodError, TypeError):
@@ -156,14 +156,14 @@ class NoCallError(CallError, NotImplementedError):
 
 
 class GuardError(CallError):
-    """A `Guard` blocked its inputs; the message has the reason."""
+    """A `Guard` blocked its inputs; the message gives the reason."""
 
 
 class AgentLimitError(CallError):
     """An `Agent` has no answer after `max_steps` calls of its model, or has spent its budget.
 
     Attributes:
-        messages: The turns so far, in the shape of chat completions.
+        messages: The turns so far, in the format of chat completions.
     """
 
     def __init__(self, message: str, messages: Iterable[Any] = ()) -> None:
@@ -172,7 +172,7 @@ class AgentLimitError(CallError):
 
 
 class ToolError(SynmodError, RuntimeError):
-    """A tool cannot be run as it was called; an `Agent` reports it to its model. A tool may raise it for the same."""
+    """A tool cannot be run as called; an `Agent` reports the error to its model. Tools may raise it themselves."""
 
 
 class BuildError(SynmodError, RuntimeError):
@@ -184,7 +184,7 @@ class SealedError(BuildError, ValueError):
 
 
 class NotBuiltError(SynmodError, ValueError):
-    """The module must be built before this can be answered."""
+    """The operation needs a module that is built."""
 
 
 class BadNameError(SynmodError, ValueError):
@@ -192,7 +192,7 @@ class BadNameError(SynmodError, ValueError):
 
 
 class GraphError(SynmodError, ValueError):
-    """A program that cannot be walked, wired or changed as asked."""
+    """A program that cannot be walked, wired or changed as requested."""
 
 
 class StateError(SynmodError, ValueError):
@@ -204,7 +204,7 @@ class StateSchemaError(StateError, SchemaError):
 
 
 class DeadlineExceeded(SynmodError, TimeoutError):
-    """The time of an enclosing `sm.deadline` is over.
+    """The deadline of an enclosing `sm.deadline` has passed.
 
     Attributes:
         partial: What an evaluation inside the block had finished; None elsewhere.
@@ -214,12 +214,12 @@ class DeadlineExceeded(SynmodError, TimeoutError):
 
 
 class BudgetExceeded(SynmodError, RuntimeError):
-    """What an enclosing `sm.budget` allows is spent.
+    """The budget of an enclosing `sm.budget` is spent.
 
     Attributes:
         partial: What an evaluation inside the block had finished; None elsewhere.
-        account: The budget that had no room; what its `with` block gave.
-        messages: The turns so far of an `Agent` inside the block, in the shape of chat completions.
+        account: The budget that had no room, as its `with` block returned it.
+        messages: The turns so far of an `Agent` inside the block, in the format of chat completions.
     """
 
     partial: Any = None
@@ -228,7 +228,7 @@ class BudgetExceeded(SynmodError, RuntimeError):
 
 
 class EvaluationError(SynmodError, RuntimeError):
-    """An evaluation that was stopped: too many failures, or one that is not about its example.
+    """An evaluation that was stopped: too many failures, or one that its example did not cause.
 
     Attributes:
         partial: The Evaluation so far; nothing that finished is lost.
@@ -246,21 +246,21 @@ class TrainerError(SynmodError, ValueError):
 
 
 class LifecycleError(SynmodError, RuntimeError):
-    """A method of a Trainer was called before what it needs."""
+    """A method of a Trainer was called too early, such as `fit` before `compile`."""
 
 
 class RunError(SynmodError, RuntimeError):
     """A run cannot be started here.
 
     Attributes:
-        differences: Of a folder that holds a run of something else: (name, old, new) of each difference.
+        differences: (name, old, new) of each difference from the run that the folder holds.
     """
 
     differences: tuple[tuple[str, Any, Any], ...] = ()
 
 
 class SkipError(SynmodError, RuntimeError):
-    """A value could not be stashed or popped, or a module has not kept its declaration."""
+    """A value could not be stashed or popped, or a module did not do what it declares."""
 
 
 class SkipNameError(SkipError, ValueError):
@@ -296,7 +296,7 @@ class SaveError(SynmodError, TypeError):
 
 
 class LoadError(SynmodError, ValueError):
-    """A file, text or JSON cannot be loaded; nothing was kept of it.
+    """A file, text or JSON cannot be loaded; nothing of it was kept.
 
     Attributes:
         where: JSON Pointer of the fault in the document.
@@ -310,7 +310,7 @@ class LoadError(SynmodError, ValueError):
 
 
 class FormatError(LoadError):
-    """A file is not of the format that synmod writes."""
+    """A file is not in the format that synmod writes."""
 
 
 class ModelError(SynmodError, RuntimeError):
@@ -323,13 +323,13 @@ class ModelError(SynmodError, RuntimeError):
         elapsed_s: Seconds from the call to the failure.
         path: Path of the calling module, "" outside a module call.
         phase: Phase of the call.
-        request_id: The provider's id of the request, or None.
+        request_id: The provider's id for the request, or None.
         retry_after_s: Seconds the provider asked to wait, or None.
         transient: Whether the same request may succeed later.
         provider_message: What the provider answered, without secrets, at most 2 kB.
-        sent: Whether a request had left; an adapter raises with `sent=False` what it finds out before.
-        ending: Lines that the call adds to the text: the module, the requests sent.
-        streamed: Whether pieces of a reply had been handed on, so that nothing else can answer.
+        sent: Whether a request was sent; an adapter passes `sent=False` for a failure found before sending.
+        ending: Lines that the call appends to the message: the module, the requests sent.
+        streamed: Whether pieces of a reply had been delivered, so that no retry or fallback may replace it.
     """
 
     transient: bool = False
@@ -414,20 +414,20 @@ class BadReplyError(ModelError):
         text: str = "",
         errors: Sequence[tuple[str, str]] = (),
         reason: str = "schema",
-        **about: Any,
+        **details: Any,
     ) -> None:
-        super().__init__(message, **about)
+        super().__init__(message, **details)
         self.text = text
         self.errors = tuple(errors)
         self.reason = reason
 
 
 class UnboundModelError(ModelError):
-    """A model of a loaded program whose connection the file, rightly, does not hold."""
+    """A model of a loaded program that has not been supplied yet: files do not store connections."""
 
 
 class CassetteError(ModelError, LookupError):
-    """A cassette has no reply for a request, or is not one."""
+    """A cassette has no reply for a request, or the file is not a cassette."""
 
 
 def whole(what: str, value: Any, least: int = 1, *, error: type[SynmodError] = ArgumentError) -> int:
@@ -438,7 +438,7 @@ def whole(what: str, value: Any, least: int = 1, *, error: type[SynmodError] = A
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add a note to an exception, also to one whose class forbids setting attributes (a frozen dataclass)."""
+    """Add a note to an exception, even if its class forbids setting attributes (a frozen dataclass)."""
     error.__dict__.setdefault("__notes__", []).append(note)
 
 

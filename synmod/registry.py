@@ -1,7 +1,7 @@
-"""The registry: the one table between public ids, as files write them, and objects of code.
+"""The registry: the one table that maps public ids, as files write them, to classes and functions.
 
-An id is `package>Name`. Only what code has registered can come out of a file, and nothing here imports anything. The
-rooms above admit the classes that may stand here (`admit`), since this floor does not know them.
+An id is `package>Name`. A file can only name what code has registered; a lookup imports nothing. The rooms above
+declare which classes may be registered (`admit`), since this floor does not know them.
 """
 
 import builtins
@@ -44,14 +44,14 @@ def register(package: str, name: str | None = None, aliases: Iterable[str] = ())
     Args:
         package: What the id begins with, such as the name of your distribution; letters, digits, `_`, `.`, `-`.
         name: What it ends with; default the `__name__` of the object.
-        aliases: Old ids (`package>Name`) that still lead to this object when a file is read.
+        aliases: Old ids (`package>Name`) that still resolve to this object when a file is read.
 
     Returns:
-        A decorator that returns what it is put on.
+        A decorator that returns its argument unchanged.
 
     Raises:
         RegistryError: A malformed package or name, the reserved package `synmod`, an object that is neither a class of
-            a known kind nor a function made by `def`, or an id that another object has.
+            a known kind nor a function made by `def`, or an id that is taken.
 
     Example:
         >>> @register(package="docs_of_registry")
@@ -87,8 +87,8 @@ def register(package: str, name: str | None = None, aliases: Iterable[str] = ())
 def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T], T]:
     """Register a class or function of synmod itself as `synmod>Name`.
 
-    `public=True` also makes the room its `__module__`, since that is where users find it; pydantic classes keep
-    theirs, because pydantic resolves their annotations there.
+    `public=True` also sets its `__module__` to the room, where users find it; pydantic classes keep theirs, because
+    pydantic resolves their annotations there.
     """
 
     def decorate(target: T) -> T:
@@ -102,7 +102,7 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
 
 
 def registered() -> Mapping[str, Any]:
-    """Return what is registered.
+    """Return all registered objects by id.
 
     Returns:
         A read-only, live mapping from id to object, synmod's own included; aliases are not listed.
@@ -125,9 +125,9 @@ def lookup(public_id: str) -> Any:
 
 
 def id_of(target: object) -> str | None:
-    """Return the id under which this very object is registered, None if it is not; a subclass does not inherit one."""
+    """Return the id under which this object is registered, None if it is not; a subclass does not inherit one."""
     known = getattr(target, "__dict__", {}).get(_ID)
-    if known is not None and known[0]() is target:  # `functools.wraps` copies what a function holds
+    if known is not None and known[0]() is target:  # `functools.wraps` copies attributes
         return known[1]
     if isinstance(target, type) and target.__module__ == "builtins" and issubclass(target, BaseException):
         public_id = f"builtins>{target.__name__}"
@@ -136,13 +136,13 @@ def id_of(target: object) -> str | None:
 
 
 def admit(base: type) -> None:
-    """Let `base` and the classes derived from it be registered; each room calls it for the classes users extend."""
+    """Allow `base` and its subclasses to be registered; each room calls this for the classes that users extend."""
     if base not in _BASES:
         _BASES.append(base)
 
 
 def admit_when(test: Callable[[type], bool]) -> None:
-    """Let every class be registered for which `test` is true, such as the types of a table of node types."""
+    """Allow every class that passes `test` to be registered, such as the types in a table of node types."""
     _TESTS.append(test)
 
 
@@ -154,7 +154,7 @@ def check_registrable(target: object, name: str | None = None) -> None:
         name: The explicit name, which a lambda needs.
 
     Raises:
-        RegistryError: It is of another kind; the message has the remedy.
+        RegistryError: It is of another kind; the message gives the remedy.
     """
     if isinstance(target, type):
         known = (
@@ -176,19 +176,19 @@ def check_registrable(target: object, name: str | None = None) -> None:
         )
     elif target.__name__ == "<lambda>" and name is None:
         raise errors.RegistryError(
-            f"{_place(target)} has no name of its own: register a `def`, or give the name (name='my_function')."
+            f"{_place(target)} has no name: register a `def`, or give the name (name='my_function')."
         )
 
 
 def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
-    """Write the tables: all ids, or none if one is taken."""
+    """Add all ids to the tables, or none if one is taken."""
     with _LOCK:
         for each in (public_id, *aliases):
             holder = lookup(each)
             if holder is None or holder is target or _place(holder) == _place(target):
                 continue  # the same place defined again, by a notebook cell or a reload, replaces silently
             raise errors.RegistryError(
-                f"Id {each!r} is taken: by {_place(holder)}, now asked for {_place(target)}. "
+                f"Id {each!r} is taken by {_place(holder)}, so {_place(target)} cannot have it. "
                 "Give one of them another name (@sm.register(package=..., name=...))."
             )
         _ALIASES.pop(public_id, None)
@@ -205,12 +205,12 @@ def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
 
 
 def _place(target: Any) -> str:
-    """Return module and qualified name, as a reader finds the definition."""
+    """Return the module and qualified name, where a reader finds the definition."""
     return f"{target.__module__}.{target.__qualname__}"
 
 
 def _show(target: object) -> str:
-    """Name an object by its type, and by its name where it has one."""
+    """Return the type of an object, after its name if it has one."""
     name = getattr(target, "__qualname__", None)
     kind = type(target).__name__
     return f"{name} ({kind})" if isinstance(name, str) else f"an object of type {kind}"

@@ -1,4 +1,4 @@
-"""Small leaves: one idea a file, each usable by every room above.
+"""Small leaves: one idea per file, each usable by every room above.
 
 Floor: 2. Purpose: frozen JSON, paths, names, suggestions, seeds, ids, clock, atomic files and the one async door.
 State: none. Speed: a frozen value is frozen once; nothing here is on a call's path but ids and the clock.
@@ -6,7 +6,7 @@ Must never know: schemas, modules, models, any room above.
 """
 
 # pyright: reportUnusedImport=false
-# for the rooms above alone: it has no public names
+# imported by the rooms above only: it has no public names
 
 from . import aio
 from .aio import (

@@ -1,6 +1,6 @@
 """The one async door: tasks, the clock, scopes, signals, threads and driving coroutines, on asyncio and trio alike.
 
-Floor: 2. On asyncio, tasks end in the manner of `asyncio.TaskGroup`; on trio they are those of anyio's task group.
+Floor: 2. On asyncio, tasks end in the manner of `asyncio.TaskGroup`; on trio they run in a task group of anyio.
 Cancel scopes, threads and limiters are anyio's, which is imported by the first scope, thread or trio task group.
 State: one ContextVar, the clock that a test injects.
 Must never know: modules, models, what a call is.
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def running_trio() -> ModuleType | None:
-    """Return the trio module where trio runs this code; whoever does not use trio never imports it."""
+    """Return the trio module if trio runs this code, else None; trio is never imported here."""
     trio = sys.modules.get("trio")
     lowlevel = getattr(trio, "lowlevel", None)  # absent while another thread is still importing trio
     return trio if lowlevel is not None and lowlevel.in_trio_run() else None
@@ -60,13 +60,13 @@ def _current_task() -> Any:
 
 
 async def sleep(seconds: float) -> None:
-    """Wait on the clock of the loop; a cancellation point also for zero seconds."""
+    """Wait on the clock of the loop; a cancellation point even for zero seconds."""
     trio = running_trio()
     await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
 
 async def checkpoint() -> None:
-    """Let other tasks run; a cancellation that was requested arrives here."""
+    """Let other tasks run; a pending cancellation is raised here."""
     trio = running_trio()
     await (asyncio.sleep(0) if trio is None else trio.lowlevel.checkpoint())
 
@@ -87,10 +87,10 @@ _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 
 
 class task_group:  # noqa: N801  # read as a word
-    """Tasks that have all ended when the `async with` block of the group is left.
+    """A group of tasks that have all ended when its `async with` block is left.
 
     The first failure, of a task or of the block, cancels the other tasks, and the block while it waits. When all have
-    ended it is raised as itself, with its traceback; what failed besides becomes a note on it. On asyncio a
+    ended, that failure is raised as itself, with its traceback; further failures become notes on it. On asyncio a
     cancellation is delivered once, so the clean-up of a cancelled task runs to its end. Never hold a group open across
     a `yield`.
 
@@ -106,14 +106,14 @@ class task_group:  # noqa: N801  # read as a word
     Source: asyncio.TaskGroup, trio's nursery; differs: the first failure is raised without an ExceptionGroup.
     """
 
-    __slots__ = ("_failure", "_idle", "_is_eager", "_loop", "_owner", "_tasks", "_trio", "_was_torn")
+    __slots__ = ("_block_cancelled", "_failure", "_idle", "_is_eager", "_loop", "_owner", "_tasks", "_trio")
 
     def __init__(self) -> None:
         self._failure: BaseException | None = None
         self._idle: asyncio.Future[None] | None = None  # where the block waits for its tasks
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trio: Any = None
-        self._was_torn = False  # whether a failure has cancelled the block
+        self._block_cancelled = False  # whether a failure has cancelled the block
 
     async def __aenter__(self) -> Self:
         if running_trio() is not None:
@@ -128,7 +128,7 @@ class task_group:  # noqa: N801  # read as a word
         return self
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
-        """Start `await function(*args)` as a task, in a copy of this context; after a failure nothing begins. Hot."""
+        """Start `await function(*args)` as a task, in a copy of this context; do nothing after a failure. Hot."""
         if self._failure is not None:
             return
         if self._trio is not None:
@@ -139,26 +139,26 @@ class task_group:  # noqa: N801  # read as a word
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """Take the end of a task: a failure cancels all others, the last one wakes the block that waits."""
+        """Handle the end of a task: a failure cancels all others, the last task wakes the waiting block."""
         self._tasks.discard(task)
         try:
             error = task.exception()
         except asyncio.CancelledError as cancellation:
-            error = None if task.cancelling() else cancellation  # of its own code: asyncio would take it for finished
+            error = None if task.cancelling() else cancellation  # raised by its own code: asyncio would ignore it
         if error is not None:
             self._failed(error)
             self.cancel()
-            if self._idle is None and not self._was_torn:
-                self._was_torn = self._owner.cancel()
+            if self._idle is None and not self._block_cancelled:
+                self._block_cancelled = self._owner.cancel()
         if not self._tasks and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
     def cancel(self) -> None:
-        """Cancel the tasks of the group, which is not a failure of theirs."""
+        """Cancel the tasks of the group; this does not count as a failure."""
         if self._trio is not None:
             self._trio.cancel_scope.cancel()
         for task in self._tasks:
-            if not task.cancelling():  # a second cancellation would cut its clean-up off
+            if not task.cancelling():  # a second cancellation would interrupt its clean-up
                 task.cancel()
 
     async def _run_on_trio(self, function: Callable[..., Coroutine[Any, Any, object]], args: Any) -> None:
@@ -171,7 +171,7 @@ class task_group:  # noqa: N801  # read as a word
             raise
 
     def _failed(self, error: BaseException) -> None:
-        """Keep the first failure, and note a further one on it."""
+        """Keep the first failure; add a further one to it as a note."""
         first = self._failure
         if first is None or is_cancellation(first):
             self._failure = error
@@ -191,11 +191,11 @@ class task_group:  # noqa: N801  # read as a word
             if self._failure is None:
                 raise  # the block was cancelled
             if isinstance(raised, BaseExceptionGroup):
-                raised.__traceback__ = None  # it holds the frame that raised it, and that frame the group
+                raised.__traceback__ = None  # it refers to the frame that raised it, and that frame to the group
         finally:
             failure, self._failure = self._failure, None
             is_own = failure is error
-            del error, trace  # else this frame and the traceback hold each other
+            del error, trace  # else this frame and the traceback form a reference cycle
         if failure is not None and not is_own:
             try:
                 reraise(failure)
@@ -214,29 +214,29 @@ class task_group:  # noqa: N801  # read as a word
             except asyncio.CancelledError as cancellation:
                 arrived = cancellation
                 self.cancel()
-        if self._was_torn:
+        if self._block_cancelled:
             self._owner.uncancel()
         if arrived is not None:
             try:
                 raise arrived
             finally:
-                del arrived  # else this frame and the traceback hold each other
+                del arrived  # else this frame and the traceback form a reference cycle
 
 
 async def _run_later(function: Callable[..., Coroutine[Any, Any, object]], args: tuple[object, ...]) -> None:
-    """Run a task of an eager loop in a later turn: else tasks that start tasks would grow the stack."""
+    """Run a task of an eager loop in a later iteration: else tasks that start tasks would grow the stack."""
     await asyncio.sleep(0)
     await function(*args)
 
 
 def reraise(error: BaseException) -> NoReturn:
-    """Raise an exception as itself: its traceback is kept, its context and cause stay what they were."""
+    """Raise an exception with its traceback, context and cause unchanged."""
     context = error.__context__
     try:
         raise error
     finally:
-        _CONTEXT.__set__(error, context)  # an exception may refuse attributes
-        del error, context  # else the traceback's frame and the exception hold each other
+        _CONTEXT.__set__(error, context)  # an exception class may forbid setting attributes
+        del error, context  # else the traceback's frame and the exception form a reference cycle
 
 
 # -- the clock -------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class Clock(Protocol):
     """An object that returns the time and waits."""
 
     def now(self) -> float:
-        """Return the seconds since some moment; never goes back. Readable from any thread."""
+        """Return the seconds since some moment; never goes back. May be called from any thread."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -255,7 +255,7 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The clock of an event loop (so that a loop's test clock holds), or the monotonic one outside a loop."""
+    """The clock of an event loop (so that a loop's test clock applies), or the monotonic clock outside a loop."""
 
     __slots__ = ("_read",)
 
@@ -279,7 +279,7 @@ def current_clock() -> Clock:
     """Return the clock that is in force here: the injected one, else that of the running loop.
 
     Returns:
-        A clock that may be read from anywhere later.
+        A clock that can be read later from anywhere.
 
     Example:
         >>> clock = current_clock()
@@ -300,7 +300,7 @@ def current_clock() -> Clock:
 
 @contextlib.contextmanager
 def use_clock(clock: Clock) -> Generator[None, None, None]:
-    """Put another clock in force in a block and in the tasks started inside.
+    """Use another clock in a block and in the tasks started inside it.
 
     Args:
         clock: Any object with `now()` and `async sleep(seconds)`.
@@ -318,12 +318,12 @@ def use_clock(clock: Clock) -> Generator[None, None, None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # left in another context: there is nothing to set back
+        with contextlib.suppress(ValueError):  # left in another context: there is nothing to reset
             _INJECTED.reset(token)
 
 
 def wall_time() -> float:
-    """Return the time for what outlives a loop or a process, such as an entry of a cache.
+    """Return the time for records that outlive a loop or a process, such as the entries of a cache.
 
     Returns:
         Seconds since 1970; the time of the injected clock where there is one.
@@ -338,7 +338,7 @@ def wall_time() -> float:
 
 
 def steady_time() -> float:
-    """Return the time for what loops and threads of one process share, such as the log of a rate limit.
+    """Return the time for records that loops and threads of one process share, such as the log of a rate limit.
 
     Returns:
         Seconds since some moment, the same in every loop; never goes back. The time of the injected clock where there
@@ -363,24 +363,24 @@ def _time_of_process(read: Callable[[], float]) -> float:
         clock = trio.lowlevel.current_clock()
         # trio's own clock begins each run at a random moment
         return read() if type(clock).__name__ == "SystemClock" else clock.current_time()
-    ahead = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
-    return read() + ahead
+    offset = current_clock().now() - time.monotonic()  # zero, unless the loop has a test clock
+    return read() + offset
 
 
 # -- limits on waiting -----------------------------------------------------------------------------------------------
 
 
 class deadline_scope:  # noqa: N801  # read as a word
-    """A plain `with` block in a task whose waiting code is cancelled when its time is over.
+    """A plain `with` block in a task: code that waits in it is cancelled when its time is over.
 
-    It swallows its own cancellation; each wait in it is cancelled again until it is left. A block that another task or
-    the collector closes only stops its clock.
+    It swallows its own cancellation; until it is left, each further wait in it is cancelled again. When another task or
+    the collector closes the block, only its timer is stopped.
 
     Args:
         seconds: Time from entry; zero or less ends the block at its first wait.
 
     Attributes:
-        expired: Whether the block was ended by it (after leaving).
+        expired: Whether the time ended the block; set when the block is left.
 
     Example:
         >>> async def main():
@@ -400,7 +400,7 @@ class deadline_scope:  # noqa: N801  # read as a word
         self.expired = False
 
     def __enter__(self) -> Self:
-        ends = _loop_time() + self._seconds  # before anyio may be imported: that time counts too
+        ends = _loop_time() + self._seconds  # read first, so that importing anyio counts too
         self._task = _current_task()
         self._scope = _cancel_scope(ends, shield=False)
         self._scope.__enter__()
@@ -418,7 +418,7 @@ class deadline_scope:  # noqa: N801  # read as a word
 
 @contextlib.contextmanager
 def shield(seconds: float) -> Generator[None, None, None]:
-    """Protect the clean-up in a block from cancel scopes, for at most some seconds; then it is cut off silently."""
+    """Protect the clean-up in a block from cancel scopes for at most `seconds`; then it is cancelled silently."""
     if not in_task():
         yield
         return
@@ -443,10 +443,10 @@ _CLEAN_UP_S: Final = 1.0
 
 
 async def close_generator(source: Any) -> None:
-    """Run the clean-up of an async generator now, shielded for a second; anything else is its owner's to close.
+    """Run the clean-up of an async generator now, shielded for a second; do nothing for any other iterable.
 
     Args:
-        source: Whatever was iterated.
+        source: The iterable that was read.
 
     Raises:
         Exception: What the clean-up raised.
@@ -462,7 +462,7 @@ async def close_generator(source: Any) -> None:
 
 
 class Signal:
-    """Something that happens once, and that tasks of any loop, thread or library may wait for.
+    """An event that happens once, and that tasks of any loop, thread or library may wait for.
 
     Attributes:
         is_set: Whether it has happened.
@@ -484,17 +484,17 @@ class Signal:
         self.is_set = False
 
     def set(self) -> None:
-        """Wake all that wait, now and later; a plain call, from any thread, as often as one likes."""
+        """Wake all waiters, present and future; may be called from any thread, any number of times."""
         with self._lock:
             self.is_set = True
             waiters, self._waiters = self._waiters, set()
         for wake in waiters:
-            # A loop that has ended (RuntimeError; trio's RunFinishedError is one) has nobody left to wake.
+            # A loop that has ended (RuntimeError; trio's RunFinishedError is one) has no waiters left.
             with contextlib.suppress(RuntimeError):
                 wake()
 
     async def wait(self) -> None:
-        """Wait until it has happened; at once if it has. A cancelled waiter leaves nothing behind."""
+        """Wait until it has happened; return at once if it has. A cancelled waiter leaves nothing behind."""
         if self.is_set:
             return
         gate = Gate()
@@ -520,7 +520,7 @@ class Signal:
 
 
 class Gate:
-    """A place where tasks of one loop wait in turn; who is let through looks again at what it waited for.
+    """A queue in which tasks of one loop wait; a task that is woken checks its condition again.
 
     Example:
         >>> Gate().wake()
@@ -534,7 +534,7 @@ class Gate:
         self._waiters: deque[Any] = deque()
 
     async def wait(self) -> None:
-        """Wait to be let through; a waiter that is cancelled at that moment passes its turn on."""
+        """Wait to be woken; a waiter that is cancelled at that moment wakes the next one."""
         trio = running_trio()
         waiter: Any = asyncio.get_running_loop().create_future() if trio is None else trio.Event()
         self._waiters.append(waiter)
@@ -548,7 +548,7 @@ class Gate:
             raise
 
     def wake(self) -> None:
-        """Let the first waiter through."""
+        """Wake the first waiter."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not asyncio.isfuture(waiter):
@@ -559,7 +559,7 @@ class Gate:
                 return
 
     def wake_all(self) -> None:
-        """Let everybody through who waits now."""
+        """Wake all present waiters."""
         for _ in range(len(self._waiters)):
             self.wake()
 
@@ -568,7 +568,7 @@ class Gate:
 
 
 class ThreadLimit:
-    """How many threads may work at once for one purpose, in each event loop."""
+    """A limit on the threads that work at once for one purpose, per event loop."""
 
     __slots__ = ("_most", "_of_loop")
 
@@ -596,8 +596,8 @@ async def to_thread(
     Args:
         function: What to run.
         *args: Its arguments.
-        limiter: Bounds the threads; None leaves it to the library.
-        abandon: Whether a cancelled caller leaves the thread to itself; else it waits for the end of the function.
+        limiter: Limits the number of threads; None for anyio's own limit.
+        abandon: Whether a cancelled caller abandons the thread; else it waits for the function to end.
 
     Returns:
         What the function returns.
@@ -618,15 +618,15 @@ async def to_thread(
 
 
 class Suspended(Exception):
-    """A coroutine that had to run to its end at once wanted to wait."""
+    """A coroutine that must run to its end at once tried to wait."""
 
 
 _NO_LOOP: Final = ("no running event loop", "no current event loop", "must be called from async context")
-"""What asyncio and trio write where they need a loop."""
+"""Parts of the messages that asyncio and trio raise where there is no loop."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits to its end, without a loop.
+    """Run a coroutine that never waits; no loop is needed.
 
     Args:
         coroutine: What to run. It is closed if it would wait.
@@ -643,7 +643,7 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         >>> drive(answer())
         42
 
-    Source: the sans-IO habit of HTTPX; no thread and no second loop, since a hidden loop deadlocks.
+    Source: HTTPX's sans-IO style; no thread and no second loop, since a hidden loop deadlocks.
     """
     try:
         coroutine.send(None)

@@ -1,6 +1,6 @@
-"""What is written for others: atomic files, and HTML for notebooks.
+"""Output: atomic files, and HTML for notebooks.
 
-After a crash at any moment a file is the old one or the new one, never a mix.
+After a crash at any moment a file has its old content or the new content, never a mix.
 """
 
 import errno
@@ -15,27 +15,27 @@ from typing import Final
 from synmod.errors import SaveError, SaveProblem
 
 _LOG: Final = logging.getLogger("synmod.files")
-_OLD_STANDS: Final = "What stood there before is untouched."
+_UNTOUCHED: Final = "What was there before is untouched."
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """Write a file whole or not at all, and return its path.
 
-    Makes a temporary file in the same folder, writes, syncs, puts it in the place of the target and syncs the folder.
-    Missing folders are made (0700), with a warning in the log; a new file is 0600, a replaced one keeps its permission
-    bits. A crash may leave the temporary file behind; its name begins with a dot, and it may be deleted.
+    Writes and syncs a temporary file in the same folder, renames it to the target and syncs the folder. Missing folders
+    are made (0700), with a warning in the log; a new file is 0600, a replaced one keeps its permission bits. A crash
+    may leave the temporary file behind; its name begins with a dot, and it may be deleted.
 
     Args:
-        path: Where to; a symlink at its end is followed.
+        path: The target; a symlink at its end is followed.
         data: The content; a str is written as UTF-8.
 
     Returns:
         The path as given.
 
     Raises:
-        SaveError: An operation failed; the message has the path and the step, the cause is the OSError. Up to the
-            replacement the old file is intact; where only the last sync of the folder failed, the text says that the
-            new file stands.
+        SaveError: An operation failed; the message names the path and the step, the cause is the OSError. Until the
+            rename the old file is intact; if only the last sync of the folder failed, the new file is complete, and
+            the message includes that.
 
     Example:
         >>> import tempfile
@@ -68,14 +68,14 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
         with suppress(OSError):
             temporary.unlink()
         raise
-    with _step(path, "the last sync of the folder", "The new file stands whole; a power cut could still undo it."):
+    with _step(path, "the last sync of the folder", "The new file is complete; a power cut could still undo it."):
         _sync_folder(target.parent)
     return Path(path)
 
 
 @contextmanager
-def _step(path: str | os.PathLike[str], doing: str, outcome: str = _OLD_STANDS) -> Generator[None]:
-    """Turn an OSError into a SaveError that names the path and the step; a NUL in a path is a ValueError of Python."""
+def _step(path: str | os.PathLike[str], doing: str, outcome: str = _UNTOUCHED) -> Generator[None]:
+    """Turn an OSError, or Python's ValueError for a NUL in a path, into a SaveError with the path and the step."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -90,18 +90,18 @@ def _mode_of(target: Path, path: str) -> int:
     if not path or path.endswith(os.sep):
         raise IsADirectoryError(errno.EISDIR, "this is a folder, and a file name is needed", path)
     if target.is_symlink():
-        raise OSError(errno.ELOOP, "the symlinks lead in a circle", path)
+        raise OSError(errno.ELOOP, "the symlinks form a loop", path)
     try:
         found = target.stat().st_mode
     except FileNotFoundError:
         return 0o600
     if not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, "this is a folder, pipe, socket or device, and only a file is replaced", path)
+        raise OSError(errno.EINVAL, "this is a folder, pipe, socket or device, and only a file can be replaced", path)
     return stat.S_IMODE(found)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk; a file system that cannot sync folders raises EINVAL."""
+    """Sync the new name to the disk; a file system that cannot sync folders raises EINVAL."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -121,7 +121,7 @@ _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "
 
 
 def escaped(text: str) -> str:
-    """Return a text as it stands in HTML, also inside double quotes; without the table of entities of `html`."""
+    """Return a text escaped for HTML, also inside double quotes; `html` would import its large table of entities."""
     return text.translate(_ENTITIES)
 
 
@@ -145,7 +145,7 @@ def html_table(headings: Sequence[str], rows: Iterable[Iterable[str]], *, above:
 
 
 def html_frame(page: str) -> str:
-    """Return a page in a frame, so that its style does not reach the notebook around it.
+    """Return a page in a frame, so that its style does not affect the notebook around it.
 
     Source: folium's pages in notebooks.
     """

@@ -1,13 +1,13 @@
-"""Frozen JSON: values that cannot be changed, so that they can be shared without a copy; read from text and written.
+"""Frozen JSON: immutable values, which can be shared without a copy; and JSON text, read and written.
 
 A JSON value is None, a bool, an int, a float, a str, a list, or a dict with str keys, of exactly these types. `frozen`
 checks that once and returns the same content as `FrozenDict` and `FrozenList`; after that nothing is copied or checked
 again. A class whose instances stand for JSON (a data model) has a method `__synmod_json__`, which returns the frozen
-JSON of an instance. Nesting is bounded, so all of it is plain recursion.
+JSON of an instance. Nesting is bounded, so the functions here recurse.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Why: JSON is Any, and what isinstance(x, dict) or type(x) makes of that is unknown to the type checker.
+# Why: JSON is Any, and isinstance(x, dict) or type(x) narrows that to a partly unknown type.
 
 import json as _json
 from collections.abc import Callable, Iterable, Mapping
@@ -33,12 +33,12 @@ INT_END: Final = 10**MAX_DIGITS
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
-    """Stand in the place of every method that would change a frozen container."""
+    """Raise TypeError in place of every method that would change a frozen container."""
     raise TypeError("This JSON is frozen: change a plain copy of it, made by thaw(x).")
 
 
 class _Frozen:
-    """What frozen objects and arrays have in common; depth and hash are measured once."""
+    """What frozen objects and arrays have in common; depth and hash are computed once."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class FrozenDict(_Frozen, dict[str, Any]):
         raise AttributeError(f"JSON object: write x[{name!r}], or take the typed value with .to()")
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a dict has none)
-        return _measured(self, "_hash", lambda: hash(frozenset(self.items())))
+        return _computed(self, "_hash", lambda: hash(frozenset(self.items())))
 
 
 class FrozenList(_Frozen, list[Any]):
@@ -75,42 +75,42 @@ class FrozenList(_Frozen, list[Any]):
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a list has none)
-        return _measured(self, "_hash", lambda: hash(tuple(self)))
+        return _computed(self, "_hash", lambda: hash(tuple(self)))
 
 
 CONTAINERS: Final = (dict, list)
-"""All containers of JSON, for isinstance on hot paths: a union of types is made anew each time."""
+"""All containers of JSON, for isinstance on hot paths: a union of types is built anew each time."""
 
-_SHOWN: Final = 200  # characters of a pointer
+_SHOWN: Final = 200  # characters of a pointer in an error
 _FROZEN: Final = (FrozenDict, FrozenList)
 _STR: Final = {str}
 _DEEPEST_PICKLE: Final = 1_000  # schemas and cached entries nest deeper than values
 
 
-def _measured(container: Any, slot: str, measure: Callable[[], int]) -> int:
-    """Return what a slot of a frozen container holds; measured at the first time."""
+def _computed(container: Any, slot: str, compute: Callable[[], int]) -> int:
+    """Return the value of a slot of a frozen container, computed on first use."""
     try:
         return object.__getattribute__(container, slot)
     except AttributeError:
-        measured = measure()
-        setattr(container, slot, measured)
-        return measured
+        computed = compute()
+        setattr(container, slot, computed)
+        return computed
 
 
 def fill(new: FrozenDict, content: Mapping[str, Any]) -> None:
-    """Put content into a frozen object that nobody has seen yet."""
+    """Put content into a new frozen object, before it is shared."""
     dict.update(new, content)
 
 
 def frozen_dict(content: Mapping[str, Any]) -> FrozenDict:
-    """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
+    """Wrap content that is known to be JSON (scalars and frozen parts); nothing is checked."""
     new = FrozenDict.__new__(FrozenDict)
     dict.update(new, content)
     return new
 
 
 def frozen_list(content: Iterable[Any]) -> FrozenList:
-    """Wrap what is known to be JSON: scalars and frozen parts. Nothing is checked."""
+    """Wrap content that is known to be JSON (scalars and frozen parts); nothing is checked."""
     new = FrozenList.__new__(FrozenList)
     list.extend(new, content)
     return new
@@ -127,11 +127,11 @@ def is_array(json: object) -> TypeGuard[list[Any]]:
 
 
 def depth_of(json: Any) -> int:
-    """Return how deep frozen JSON nests; 0 for a scalar. Kept with each container."""
+    """Return how deep frozen JSON nests; 0 for a scalar. Cached in each container."""
     if not isinstance(json, _FROZEN):
         return 0
     parts: Any = json.values() if isinstance(json, dict) else json
-    return _measured(json, "_depth", lambda: 1 + max(map(depth_of, parts), default=0))
+    return _computed(json, "_depth", lambda: 1 + max(map(depth_of, parts), default=0))
 
 
 class _NotJson(Exception):
@@ -148,18 +148,18 @@ class _NotJson(Exception):
 def frozen(
     json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError, *, data_models: bool = True
 ) -> Json:
-    """Return a JSON value frozen, and check it, once.
+    """Check a JSON value, and return it frozen.
 
-    Linear. What is frozen already is returned as it is, and shared.
+    Takes linear time. Parts that are frozen already are neither checked again nor copied.
 
     Args:
         json: None, bool, int, float, str, list or dict with str keys, their frozen forms, or data models at any depth.
         limit: How deep it may nest.
-        too_deep: Raised where it nests deeper.
-        data_models: Whether data models stand for their JSON; else they are not JSON.
+        too_deep: The exception raised where it nests deeper.
+        data_models: Whether data models stand for their JSON; else they are refused.
 
     Returns:
-        The same content; objects as `FrozenDict`, arrays as `FrozenList`, which raise a TypeError at every change.
+        The same content; objects as `FrozenDict`, arrays as `FrozenList`, which raise a TypeError on every change.
 
     Raises:
         DataError: Something in it is not JSON. Names the JSON Pointer, the type and the remedy.
@@ -183,7 +183,7 @@ def frozen(
 
 
 def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
-    """Freeze one value, nested at most `room` deep; `done` holds what each plain container has become."""
+    """Freeze one value, nested at most `room` deep; `done` has the frozen form of each plain container by its id."""
     kind: type[Any] = type(value)
     if kind is dict or kind is list:
         part = done.get(id(value))
@@ -212,7 +212,7 @@ def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> A
 
 
 def _frozen_container(source: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
-    """Freeze a plain dict or list. Hot: what it holds is looked at here, and only what must be is looked at again."""
+    """Freeze a plain dict or list. Hot: most scalars are checked here, without a call."""
     if not room:
         raise _NotJson("", "", too_deep=True)
     new: Any
@@ -245,7 +245,7 @@ def _frozen_container(source: Any, room: int, data_models: bool, done: dict[int,
 
 
 def _check_keys(source: dict[Any, Any]) -> None:
-    """Raise unless every key is a str of whole characters."""
+    """Raise unless every key is a str without lone surrogates."""
     for key in source:
         if type(key) is not str:
             raise _NotJson(f"the key {key!r:.100} of type {type(key).__name__}", "write str(key)")
@@ -253,7 +253,7 @@ def _check_keys(source: dict[Any, Any]) -> None:
 
 
 def _check_text(text: str) -> None:
-    """Raise for half of a surrogate pair, which a UTF-8 file cannot hold."""
+    """Raise for a lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -262,7 +262,7 @@ def _check_text(text: str) -> None:
 
 
 def _found_and_remedy(value: object) -> tuple[str, str]:
-    """Return what a value that is not JSON is, and what to write instead."""
+    """Describe a value that is not JSON, and what to write instead."""
     kind = type(value)
     found = f"a value of type {kind.__name__}"
     if kind is float:
@@ -313,16 +313,16 @@ def _thawed(json: Any) -> Any:
 
 
 def json_equal(a: Json, b: Json) -> bool:
-    """Whether two JSON values are the same, exactly.
+    """Whether two JSON values are exactly the same.
 
-    Unlike `==`, for which `1`, `1.0` and `True` are equal, and `0.0` and `-0.0`. The order of keys does not count.
+    Unlike `==`, it distinguishes `1`, `1.0` and `True`, and `0.0` and `-0.0`. The order of keys does not matter.
 
     Args:
         a: A JSON value, plain or frozen, or a data model.
         b: Another.
 
     Returns:
-        Whether both have the same kinds and the same content everywhere.
+        Whether both have the same types and the same content everywhere.
 
     Raises:
         DataError: One of them is not a JSON value.
@@ -331,7 +331,7 @@ def json_equal(a: Json, b: Json) -> bool:
         >>> json_equal([1], [1.0])
         False
 
-    Source: the equality of RFC 8785 texts; differs: ints and floats stay apart.
+    Source: the equality of RFC 8785 texts; differs: ints and floats are never equal.
     """
     return _equal(frozen(a), frozen(b))
 
@@ -351,7 +351,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def parse_json(text: str | bytes) -> Json:
-    """Return the JSON of a text from elsewhere, read strictly.
+    """Parse JSON text from outside, strictly.
 
     Args:
         text: A str, or bytes in UTF-8.
@@ -360,9 +360,9 @@ def parse_json(text: str | bytes) -> Json:
         The value, in plain dicts and lists.
 
     Raises:
-        DataError: It is not JSON, or not JSON that can be kept: NaN, a number that overflows, an int over 1,000 digits,
-            half a surrogate pair, a key twice in an object, nesting over 50, trailing text, a byte order mark. Names
-            line and column where the syntax is wrong, else the pointer or the key.
+        DataError: It is not JSON, or JSON outside synmod's limits: NaN, a number that overflows, an int over 1,000
+            digits, a lone surrogate, a duplicate key, nesting over 50, trailing text, a byte order mark. Names line
+            and column of a syntax error, else the pointer or the key.
         ArgumentError: It is neither str nor bytes.
 
     Example:
@@ -391,7 +391,7 @@ def _read(text: str | bytes) -> tuple[Json, Json]:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
     except RecursionError:
-        raise DataError(f"The text nests over {MAX_DEPTH} levels, which is not JSON here.") from None
+        raise DataError(f"The text nests over {MAX_DEPTH} levels, which is the limit.") from None
     except DataError:
         raise
     except ValueError:  # Python does not read an int of that length
@@ -400,11 +400,11 @@ def _read(text: str | bytes) -> tuple[Json, Json]:
 
 
 def dump_json(json: Json, indent: int | None = None) -> str:
-    """Return JSON as text; every character that can be shown is written as it is.
+    """Return JSON as text; characters outside ASCII are not escaped.
 
     Args:
         json: A JSON value, plain or frozen, or a data model.
-        indent: Spaces for each level; None for one line.
+        indent: Spaces per level; None for one line.
 
     Returns:
         The text, from which `parse_json` reads the same value.
@@ -446,10 +446,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise DataError(f"The key {twice!r:.100} stands twice in one object: write each key once.")
+        raise DataError(f"The key {twice!r:.100} appears twice in one object: write each key once.")
     return made
 
 
-# Kept, since the library makes new ones at each call that does not want its defaults. NaN is refused in freezing.
+# Kept, since `json.loads` and `json.dumps` make new ones for each call with options. `frozen` refuses NaN.
 _DECODER: Final = _json.JSONDecoder(object_pairs_hook=_object)
 _ENCODER: Final = _json.JSONEncoder(ensure_ascii=False, allow_nan=False)

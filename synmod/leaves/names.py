@@ -1,4 +1,4 @@
-"""Names: of modules, fields and runs, of places in a program and in JSON, and of random choices, which `rng` makes."""
+"""Names of modules, fields and runs, of places in a program and in JSON, and of random choices (`rng`)."""
 
 import itertools
 import keyword
@@ -17,10 +17,10 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 """Steps from a root: attribute names, dict keys, indices."""
 
 _LONGEST_WORD = 200  # a longer word is not a typing mistake, and comparing it would take noticeable time
-_RANDOM_BITS = 44  # of the first id of a process; the others count on from it
+_RANDOM_BITS = 44  # of the first id of a process; the others count up from it
 
 
-@lru_cache(maxsize=1024)  # each symbol of a class is labelled so
+@lru_cache(maxsize=1024)  # called for each symbol of a class
 def snake_case(name: str) -> str:
     """Return the name of an instance of the class `name`: `http_server` for `HTTPServer`."""
     name = name.lstrip("_")
@@ -58,7 +58,7 @@ def numbered(name: str, taken: Container[str]) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """Return the sentence " Did you mean 'x'?", or "" where nothing known is near."""
+    """Return the sentence " Did you mean 'x'?", or "" where no known word is close."""
     from difflib import get_close_matches
 
     text = str(word)
@@ -70,7 +70,7 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
 
 
 def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
-    """Make a function, or an `__init__`, raise ArgumentError for an unknown keyword, with those that it takes.
+    """Make a function, or an `__init__`, raise ArgumentError for an unknown keyword; the message lists the known ones.
 
     Example:
         >>> @checks_keywords
@@ -80,7 +80,7 @@ def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
         Traceback (most recent call last):
         synmod.errors.ArgumentError: spend: unknown keyword 'csot'. Did you mean 'cost'? It takes cost.
 
-    Source: Python 3.13's suggestions for keywords; differs: lists what there is.
+    Source: Python 3.13's suggestions for keywords; differs: lists all of them.
     """
     function: Any = fn
     code = function.__code__
@@ -120,13 +120,13 @@ def path_str(path: Iterable[str | int]) -> str:
 
 
 def with_label(path: str, name: str) -> str:
-    """Return a path as people read it: with the label of what stands there, where its last step is another word.
+    """Return a path with the label of its module, unless that is the last step; the label alone for an empty path.
 
     Example:
         >>> with_label("routes/technical/0", "answer"), with_label("writer", "writer"), with_label("", "desk")
         ('routes/technical/0 (answer)', 'writer', 'desk')
 
-    Source: Keras' layer names, beside the key of a layer.
+    Source: Keras' layer names.
     """
     if not path:
         return name
@@ -134,7 +134,7 @@ def with_label(path: str, name: str) -> str:
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """Return the steps of a path text, all as texts: which of them were ints is read from the graph."""
+    """Return the steps of a path, all as str: the text does not show which of them were ints."""
     if not text:
         return ()
     if "~" not in text:
@@ -166,7 +166,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_run_id() -> str:
-    """Return an id of about eleven letters and digits that no other run has, in this process or another.
+    """Return an id of about eleven hexadecimal digits that no other run has, in this process or another.
 
     Source: trace ids of OpenTelemetry; differs: short, because people read them in error notes.
     """
@@ -174,21 +174,21 @@ def new_run_id() -> str:
 
 
 class _Seeded(Random):
-    """A generator that draws from `random()` alone: the one sequence that Python promises to keep."""
+    """A generator that draws from `random()` alone: the one sequence that is the same in every version of Python."""
 
     def random(self) -> float:
-        return super().random()  # a subclass that defines only this method is read by no other for its bits
+        return super().random()  # overridden, so that the other methods draw from it and not from `getrandbits`
 
 
 def rng(seed: int, step: int, purpose: str) -> Random:
-    """Return the generator of one random choice.
+    """Return the random generator for one choice.
 
-    No generator is shared and none is saved: any step can be computed again from its name.
+    No generator is shared and none is saved: the choices of any step can be repeated from its arguments.
 
     Args:
-        seed: That of the run.
+        seed: The seed of the run.
         step: Number of the step.
-        purpose: What is chosen, a path-like name such as `"propose/writer/instructions"`.
+        purpose: What the choice is for, a path-like name such as `"propose/writer/instructions"`.
 
     Returns:
         A `random.Random` seeded with `f"{seed}/{step}/{purpose}"`. Its choices, shuffles and samples use `random()`

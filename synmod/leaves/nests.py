@@ -2,8 +2,8 @@
 
 Floor: 2. Containers are list, tuple, dict, OrderedDict, defaultdict, deque, named tuples, dataclasses, and the classes
 that users register with optree in the namespace `synmod`; everything else is a leaf, frozen JSON and subclasses of list
-and dict included. The common ones are read here, the others by optree, which is imported when the first one is met.
-State: none. Speed: a leaf costs one look at its class.
+and dict included. Registered classes are taken apart by optree, which whoever registers them has imported.
+State: none. Speed: a leaf costs one lookup of its class.
 Must never know: data models, modules.
 """
 
@@ -21,9 +21,9 @@ from synmod.errors import CallError
 from .frozen import FrozenDict, FrozenList
 
 NAMESPACE: Final = "synmod"
-"""Where optree keeps the container classes of users."""
+"""The namespace in which users register container classes with optree."""
 MAX_DEPTH: Final = 100
-"""How deep containers may stand inside one another."""
+"""How deep containers may nest."""
 DICTS: Final = (dict, OrderedDict, defaultdict)
 
 LEAF, SEQUENCE, MAPPING, OBJECT = 0, 1, 2, 3
@@ -38,11 +38,11 @@ Pairs = list[tuple[Any, Any]]
 """The `(step, child)` pairs of a container."""
 
 NestPath = tuple[str | int, ...]
-"""Where a leaf stands: the keys, indices and field names that lead to it."""
+"""The place of a leaf: the keys, indices and field names that lead to it."""
 
 
 class Parts(NamedTuple):
-    """One container taken apart: what leads to its children, the children, and what makes one of its kind of others."""
+    """One container taken apart: the steps to its children, the children, and a function that takes new children."""
 
     steps: Iterable[Any]
     children: Sequence[Any]
@@ -50,7 +50,7 @@ class Parts(NamedTuple):
 
 
 def kind_of(x: Any) -> int:
-    """Return LEAF (0), SEQUENCE, MAPPING, or OBJECT for a dataclass and for what a user has registered."""
+    """Return LEAF (0), SEQUENCE, MAPPING, or OBJECT for a dataclass or an instance of a registered class."""
     cls = cast("type[Any]", type(x))
     kind = _KINDS.get(cls)
     if kind is not None:
@@ -61,7 +61,7 @@ def kind_of(x: Any) -> int:
 
 
 def is_leaf(x: Any) -> bool:
-    """Whether `x` is not a container that a nest is made of."""
+    """Whether `x` is a leaf, not a container."""
     return not kind_of(x)
 
 
@@ -73,7 +73,7 @@ def take_apart(container: Any) -> Parts:
 
     Returns:
         Its steps (keys in insertion order, indices, field names), its children, and a function that makes a container
-        of the same class, keys and settings of other children. No constructor of a dataclass or named tuple runs.
+        with the same class, keys and settings from new children. No constructor of a dataclass or named tuple runs.
 
     Example:
         >>> parts = take_apart({"b": 1, "a": 2})
@@ -102,7 +102,7 @@ def leaves(nest: Any) -> list[Any]:
         The leaves, depth first, containers by index, field or insertion order.
 
     Raises:
-        CallError: Containers stand more than 100 deep, or one holds itself.
+        CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
         >>> leaves({"b": 1, "a": [2, (3,)]})
@@ -117,7 +117,7 @@ def leaves_with_path(nest: Any) -> list[tuple[NestPath, Any]]:
     """List the leaves of a nest with the steps that lead to each; the path of a bare leaf is empty.
 
     Raises:
-        CallError: Containers stand more than 100 deep, or one holds itself.
+        CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
         >>> leaves_with_path({"docs": [1, 2]})
@@ -143,7 +143,7 @@ def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
     """Apply `fn` to every leaf.
 
     Args:
-        fn: Takes a leaf, returns what takes its place.
+        fn: Takes a leaf, returns its replacement.
         nest: Anything.
 
     Returns:
@@ -151,7 +151,7 @@ def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
         the same object.
 
     Raises:
-        CallError: Containers stand more than 100 deep, or one holds itself.
+        CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
         >>> map_leaves(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
@@ -159,24 +159,24 @@ def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
 
     Source: optree `tree_map`.
     """
-    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, anew=False)
+    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, copy=False)
 
 
 def copied(nest: Any, fn: Callable[[Any], Any] = lambda leaf: leaf) -> Any:
-    """Copy every sequence and mapping, and keep every other object (or what `fn` returns for a leaf).
+    """Copy every sequence and mapping; keep every leaf, or what `fn` returns for it.
 
-    A later change of the containers does not reach the copy. Objects of users are made anew only where a leaf of them
-    changed: a dataclass may hold more than its fields.
+    A later change of the containers does not affect the copy. Dataclasses and registered containers are rebuilt only if
+    a leaf in them changed: a dataclass may hold more than its fields.
     """
-    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, anew=True)
+    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, copy=True)
 
 
-def _mapped(fn: Callable[[Any], Any], nest: Any, depth: int, *, anew: bool) -> Any:
-    """Make a container anew from the bottom; only the changed ones unless `anew`."""
+def _mapped(fn: Callable[[Any], Any], nest: Any, depth: int, *, copy: bool) -> Any:
+    """Rebuild containers from the bottom up: those that changed, and with `copy` every sequence and mapping."""
     _check_depth(depth)
     parts = take_apart(nest)
-    new = [fn(child) if is_leaf(child) else _mapped(fn, child, depth + 1, anew=anew) for child in parts.children]
-    if (not anew or kind_of(nest) == OBJECT) and all(a is b for a, b in zip(parts.children, new, strict=True)):
+    new = [fn(child) if is_leaf(child) else _mapped(fn, child, depth + 1, copy=copy) for child in parts.children]
+    if (not copy or kind_of(nest) == OBJECT) and all(a is b for a, b in zip(parts.children, new, strict=True)):
         return nest
     return parts.rebuild(new)
 
@@ -190,16 +190,15 @@ def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath
     """Pair the leaves of two nests.
 
     Args:
-        pattern: The nest whose order counts.
+        pattern: The nest that decides the order.
         nest: The other nest; a list and a tuple count as one, dicts may differ in the order of their keys.
-        path: Where both stand.
+        path: The path of both.
 
     Returns:
-        (path, leaf of `pattern`, what stands there in `nest`) in the order of `pattern`; None where the structures
-        differ.
+        (path, leaf of `pattern`, leaf of `nest`) in the order of `pattern`; None where the structures differ.
 
     Raises:
-        CallError: Containers stand more than 100 deep, or one holds itself.
+        CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
         >>> aligned({"a": 1, "b": [2]}, {"b": (20,), "a": 10})
@@ -215,12 +214,12 @@ def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath
     _check_depth(len(path))
     steps, children, _ = take_apart(pattern)
     others = take_apart(nest)
-    there = dict(zip(others.steps, others.children, strict=True))
+    by_step = dict(zip(others.steps, others.children, strict=True))
     pairs: list[tuple[NestPath, Any, Any]] = []
-    if len(there) != len(children):
+    if len(by_step) != len(children):
         return None
     for step, child in zip(steps, children, strict=True):
-        below = aligned(child, there[step], (*path, step)) if step in there else None
+        below = aligned(child, by_step[step], (*path, step)) if step in by_step else None
         if below is None:
             return None
         pairs += below
@@ -228,10 +227,10 @@ def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath
 
 
 def _check_depth(depth: int) -> None:
-    """Raise CallError for containers that stand too deep."""
+    """Raise CallError for containers that nest too deep."""
     if depth >= MAX_DEPTH:
         raise CallError(
-            f"containers stand more than {MAX_DEPTH} deep, or one holds itself: data is a finite nest of lists, tuples "
+            f"containers nest more than {MAX_DEPTH} deep, or one holds itself: data is a finite nest of lists, tuples "
             "and dicts."
         )
 
@@ -245,7 +244,7 @@ def is_registered_container(cls: type[Any]) -> bool:
 
 
 def _registered(cls: type[Any]) -> Any:
-    """The entry of a class in the registry of optree, which only who has imported optree can have made."""
+    """Return the entry of a class in optree's registry, None where there is none; optree is not imported for that."""
     optree: Any = sys.modules.get("optree")
     entry = None if optree is None else optree.register_pytree_node.get(cls, namespace=NAMESPACE)
     return entry if entry is not None and entry.namespace == NAMESPACE else None
@@ -257,7 +256,7 @@ def is_namedtuple(cls: type[Any]) -> bool:
 
 
 def parts_of(x: Any) -> tuple[Pairs, Any]:
-    """The `(step, child)` pairs of a container, and what else it is made of; no property of a dataclass runs."""
+    """Return the `(step, child)` pairs of a container, and its other settings; no property of a dataclass runs."""
     cls = cast("type[Any]", type(x))
     if cls is list or cls is tuple:  # hot
         return [*enumerate(x)], None
@@ -271,17 +270,17 @@ def parts_of(x: Any) -> tuple[Pairs, Any]:
         children, rest, steps, _ = cast("Any", optree).tree_flatten_one_level(x, none_is_leaf=True, namespace=NAMESPACE)
         return list(zip(steps, children, strict=True)), rest
     if is_namedtuple(cls):
-        items = tuple[Any, ...].__iter__(x)  # also where its class iterates in another way
+        items = tuple[Any, ...].__iter__(x)  # even if its class overrides `__iter__`
         return list(zip(x._fields, items, strict=True)), None
-    held: dict[str, Any] = getattr(x, "__dict__", {})
+    attributes: dict[str, Any] = getattr(x, "__dict__", {})
     names = [field.name for field in dataclasses.fields(x)]
-    found = ((name, held[name] if name in held else _slot(x, name)) for name in names)
-    others = {name: value for name, value in held.items() if name not in names and not _is_cached(cls, name)}
+    found = ((name, attributes[name] if name in attributes else _slot(x, name)) for name in names)
+    others = {name: value for name, value in attributes.items() if name not in names and not _is_cached(cls, name)}
     return [(name, value) for name, value in found if value is not _UNSET], others or None
 
 
 def put_together(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[Any]) -> Any:
-    """Make a container of what `parts_of` returned; no constructor of a dataclass or named tuple runs."""
+    """Make a container from the result of `parts_of`; no constructor of a dataclass or named tuple runs."""
     if cls is list:
         return list(children)
     if cls is deque:
@@ -301,11 +300,11 @@ def put_together(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[A
 
 
 def _slot(x: Any, name: str) -> Any:
-    """The value in a declared slot."""
+    """Return the value of a declared slot, `_UNSET` where it has none."""
     is_slot = isinstance(getattr_static(cast("Any", type(x)), name, None), MemberDescriptorType)
     return getattr(x, name, _UNSET) if is_slot else _UNSET
 
 
 def _is_cached(cls: type[Any], name: str) -> bool:
-    """Whether an attribute is only what `functools.cached_property` left there."""
+    """Whether an attribute is the stored result of a `functools.cached_property`."""
     return isinstance(getattr_static(cls, name, None), cached_property)

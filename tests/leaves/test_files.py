@@ -56,7 +56,7 @@ def test_whatever_operation_fails_old_or_new_stands(tmp_path, monkeypatch, error
         if caught is not None:
             assert isinstance(caught.__cause__, OSError)
             assert str(path) in str(caught)
-            assert path.read_text() == ("new" if "new file stands" in str(caught) else "old"), failed
+            assert path.read_text() == ("new" if "new file is complete" in str(caught) else "old"), failed
         elif count < k:
             assert path.read_text() == "new"
         assert os.listdir(folder) == ["a.json"]
@@ -74,7 +74,7 @@ def test_a_failing_step_in_a_new_place_leaves_no_file(tmp_path, monkeypatch):
         if count < k:
             assert caught is None
             break
-        if caught is not None and "new file stands" not in str(caught):
+        if caught is not None and "new file is complete" not in str(caught):
             assert not path.exists()
 
 
