@@ -1,8 +1,8 @@
-"""What was paid for once: JSON by key, in memory or in a file that several processes share; equal work done once.
+"""Stored results: JSON by key, in memory or in a file that several processes share; equal work is done once.
 
 Floor: 3. Purpose: `Cache`, the key of a request, `SingleFlight`. State: one ContextVar, the work that runs here; each
 Cache holds its connections and its work under way. Speed: a read takes about 15 µs, a write some hundred, in a thread.
-Must never know: schemas, modules, models, budgets (a caller says which failures are a leader's own).
+Must never know: schemas, modules, models, budgets (a caller decides which failures concern the leader alone).
 """
 
 from .cache import Cache, SingleFlight, checked_ttl, key_of

@@ -39,12 +39,12 @@ _OLDEST: Final = (
 )
 
 _WAIT_S: Final = 10.0  # for another process that writes
-_GLANCE_S: Final = 0.05  # readers stand on an event loop; they wait only while another process opens or closes the file
+_READ_WAIT_S: Final = 0.05  # a read blocks the event loop; it waits only while another process opens or closes the file
 _MOST_USES: Final = 4_000
-_AT_ONCE: Final = 200  # entries of a commit: some 10 ms
+_AT_ONCE: Final = 200  # entries per commit: about 10 ms
 _IN_PLACE: Final = 100  # commits until one waits for the disk, in a thread
-_DEEPEST: Final = 300  # a schema has at most 200 levels, a value 50, and both stand a little below the top
-_ENTRY_BYTES: Final = 256  # what an entry takes beside its text
+_DEEPEST: Final = 300  # a schema has at most 200 levels, a value 50, and both are nested in an entry
+_ENTRY_BYTES: Final = 256  # what an entry takes in addition to its text
 
 _canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -67,7 +67,7 @@ _LEADING: Final[ContextVar[tuple[_Flight, ...]]] = ContextVar("synmod_flights", 
 
 
 class SingleFlight:
-    """Runs work by key: a caller that comes while equal work runs waits for it, on whatever loop or thread.
+    """Runs work by key: a caller that comes while equal work runs waits for its result, on any loop or thread.
 
     Example:
         >>> flights = SingleFlight()
@@ -76,7 +76,7 @@ class SingleFlight:
         >>> aio.drive(flights.run("answer", work))
         42
 
-    Source: Go's singleflight; differs: a leader that is cancelled, or stopped by a limit of its own, hands over.
+    Source: Go's singleflight; differs: when the leader is cancelled, or stopped by its own limit, a waiter takes over.
     """
 
     __slots__ = ("_flights", "_lock")
@@ -88,16 +88,16 @@ class SingleFlight:
     async def run(
         self, key: Hashable, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool] = lambda _: False
     ) -> Any:
-        """Return what `work` returns: run here, or by the caller that began first.
+        """Return the result of `work`, run here or by an earlier caller with the same key.
 
         Args:
-            key: What makes work equal.
-            work: Runs only where no other call runs it.
-            is_own: Whether a failure is the leader's own, such as a spent budget: then a waiter leads next, as
-                after a cancellation. That of the leader counts.
+            key: Work with equal keys is equal.
+            work: Called only if no other call is running it.
+            is_own: Whether a failure concerns the leader alone, such as a spent budget: then a waiter leads next, as
+                after a cancellation. The leader's function decides.
 
         Raises:
-            CallError: The work waits for itself, and would do so for ever.
+            CallError: The work waits for its own result, which can never come.
             Exception: What the work raised; each waiter gets a copy.
         """
         while True:
@@ -107,13 +107,13 @@ class SingleFlight:
                     flight = self._flights[key] = _Flight()
                     break
             if flight in _LEADING.get():
-                raise CallError("Work in a cache needs what it is about to return: it would wait for ever.")
+                raise CallError("Work in a cache needs its own result: it would wait forever.")
             await flight.done.wait()
             if flight.error is not None:
                 try:
                     raise _copied(flight.error)
                 finally:
-                    del flight  # no circle of an exception and the frame that holds it
+                    del flight  # else the exception and this frame form a reference cycle
             if flight.landed:
                 return flight.result
         return await self._lead(key, flight, work, is_own)
@@ -121,7 +121,7 @@ class SingleFlight:
     async def _lead(
         self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool]
     ) -> Any:
-        """Do the work; an exit, a cancellation or a limit around it leaves no end, so that another one leads."""
+        """Do the work; an exit, a cancellation or a failure of its own sets no outcome, so that a waiter leads next."""
         try:
             with _leading(flight):
                 flight.result = result = await work()
@@ -134,7 +134,7 @@ class SingleFlight:
             with self._lock:
                 del self._flights[key]
             flight.done.set()
-            del flight  # no circle of an exception and the frame that holds it
+            del flight  # else the exception and this frame form a reference cycle
         return result
 
 
@@ -150,7 +150,7 @@ def _leading(flight: _Flight) -> Generator[None]:
 
 
 def _copied(error: Exception) -> Exception:
-    """Return a copy of an exception with its traceback; the very object where its class cannot be copied."""
+    """Return a copy of an exception with its traceback; the exception itself if its class cannot be copied."""
     try:
         make, given, *state = cast("tuple[Any, ...]", error.__reduce_ex__(4))
         own = make(*given)  # not by copy.copy: libraries such as Dask register copies that share their attributes
@@ -159,20 +159,20 @@ def _copied(error: Exception) -> Exception:
         if type(own) is not type(error) or own.args != error.args:
             return error
         own.__notes__ = notes_of(error)
-    except Exception:  # noqa: BLE001  # a class of anybody's
+    except Exception:  # noqa: BLE001  # a user's class may raise anything
         return error
     own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
     return own.with_traceback(error.__traceback__)
 
 
-# -- what is remembered ------------------------------------------------------------------------------------------------
+# -- entries -----------------------------------------------------------------------------------------------------------
 
 
 def key_of(json: Json) -> str:
     """Return the key of a request.
 
     Args:
-        json: What the answer depends on, as JSON; the order of keys does not count.
+        json: What the answer depends on, as JSON; the order of keys does not matter.
 
     Returns:
         The SHA-256 (hex) of its canonical text.
@@ -188,13 +188,13 @@ def key_of(json: Json) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """What waits to be committed, and whether it stands then; None while it waits."""
+    """An entry to commit, and whether it was kept; None until then."""
 
     key: str
     body: str
     made: float
     size: int
-    stands: bool | None = None
+    kept: bool | None = None
 
 
 class _Database(NamedTuple):
@@ -209,23 +209,23 @@ class _Database(NamedTuple):
 class Cache:
     """Remembers JSON objects by key: in memory, or in a file that other processes may use at the same time.
 
-    A file is SQLite in WAL mode, made when it is first used (0600). What `keep` has returned for survives a `kill -9`.
-    Damage costs entries, never an error: a row that is not JSON is not found; a file that SQLite finds damaged, or one
-    of another format, is moved aside (`.corrupt-1`); where nothing can be written the cache goes on in memory. Both are
-    logged to `synmod.cache`. When there is no room, the entry whose last use is the oldest goes first.
+    A file is SQLite in WAL mode, made when it is first used (0600). An entry for which `keep` has returned survives a
+    `kill -9`. Damage loses entries but never raises: a row that is not JSON is not found; a file that is damaged or of
+    another format is moved aside (`.corrupt-1`); if nothing can be written, the cache continues in memory. The latter
+    two are logged to `synmod.cache`. When there is no room, the least recently used entry is deleted first.
 
-    One Cache serves any number of modules, tasks, threads and event loops. Saved programs do not name it: copies share
-    it, a pickle opens the same path, and a loaded program is given one by hand.
+    One Cache serves any number of modules, tasks, threads and event loops. Copies of a program share it, and a pickle
+    opens the same path; a saved program does not contain it, so pass one to the loaded program.
 
     Args:
         path: The file; missing folders are made. None for memory.
-        max_bytes: How many bytes the entries may take together; the file is about as large. None: no entry goes.
-        ttl_s: How many seconds an entry is good for; None for ever.
-        shared: Whether other processes may use the file meanwhile. Where none does, a commit needs no thread: it takes
-            a tenth of a millisecond in place, and one in a hundred waits for the disk, in a thread.
+        max_bytes: How many bytes the entries may take together; the file is about as large. None for no limit.
+        ttl_s: How many seconds an entry is valid; None for no limit.
+        shared: Whether other processes may use the file at the same time. If not, a commit needs no thread: it takes a
+            tenth of a millisecond in place, and one in a hundred waits for the disk, in a thread.
 
     Attributes:
-        flights: The equal work under way of those who use this cache, by key.
+        flights: The work under way of all users of this cache, by key; equal work runs once.
 
     Raises:
         ConfigError: `path` is not a path, `max_bytes` not an int above 0, or `ttl_s` not a number above 0.
@@ -269,21 +269,21 @@ class Cache:
         self._database: _Database | None = None
         self._finalizer: weakref.finalize[..., Any] | None = None
         self._uses: dict[str, None] = {}
-        """The keys found since the last commit, the last use last."""
+        """The keys found since the last commit, the most recent last."""
         self._waiting: deque[_Entry] = deque()
         self._commits = 0
 
     async def find(self, key: str, *, ttl_s: float | None = None) -> FrozenDict | None:
-        """Return what is remembered under a key.
+        """Return the JSON object under a key.
 
-        Waits only where the file is not open yet; not a cancellation point otherwise.
+        Waits only if the file is not open yet; not a cancellation point otherwise.
 
         Args:
             key: A short ASCII text, such as `key_of` returns.
-            ttl_s: How many seconds it may be old here; where the cache has a `ttl_s`, too, the shorter one holds.
+            ttl_s: How many seconds old it may be; if the cache has a `ttl_s` too, the shorter one applies.
 
         Returns:
-            The frozen JSON object; None where there is none, or it is too old or damaged.
+            The frozen JSON object; None if there is none, or it is too old or damaged.
 
         Raises:
             ArgumentError: The key is not an ASCII text.
@@ -294,7 +294,7 @@ class Cache:
         if database is None or database.process != os.getpid():
             database = self._open() if self.path is None else await aio.to_thread(self._open, limiter=self._one_writer)
         try:
-            with database.reading:  # a statement that another thread has open would hold an older state of the file
+            with database.reading:  # an open statement of another thread would show an older state of the file
                 row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
         except (sqlite3.Error, UnicodeError) as error:
             if _is_damage(error):  # else: busy, closed in the meantime, or a row whose text is damaged
@@ -314,10 +314,10 @@ class Cache:
         return value
 
     async def keep(self, key: str, value: Json) -> bool:
-        """Remember a JSON object; returns when it is committed, together with all that wait at that moment.
+        """Store a JSON object; return when it is committed, together with all that are waiting at that moment.
 
-        A cancellation while it waits takes nothing back. What cannot be written (a full disk, a file that another
-        process locks for 10 s) is not kept, and logged.
+        A cancellation while it waits does not undo it. An object that cannot be written (a full disk, a file that
+        another process locks for 10 s) is not kept, and this is logged.
 
         Args:
             key: A short ASCII text, such as `key_of` returns.
@@ -339,20 +339,20 @@ class Cache:
         if self.path is None:
             self._write()
         elif not self.shared:
-            await aio.checkpoint()  # in the next turn, with all that is kept in this one
-        while entry.stands is None:  # a commit that had begun before is not its own
+            await aio.checkpoint()  # commit in the next iteration, with all that are stored in this one
+        while entry.kept is None:  # a commit that had begun before does not include it
             if self.shared or self._commits % _IN_PLACE == 0:
                 await self.flights.run(("commit", os.getpid()), self._write_in_thread)
             else:
                 self._write()
-        return entry.stands
+        return entry.kept
 
     async def _write_in_thread(self) -> None:
-        """Write where waiting for the disk does not hold up the event loop."""
+        """Write in a thread, so that waiting for the disk does not block the event loop."""
         await aio.to_thread(self._write, limiter=self._one_writer)
 
     def items(self) -> list[tuple[str, FrozenDict]]:
-        """Return what is remembered, in the order of last use; damaged rows are left out."""
+        """Return the keys and their objects, least recently used first; damaged rows are left out."""
         database = self._open()
         with database.reading:
             rows = database.reader.execute("SELECT key, body FROM entry ORDER BY used").fetchall()
@@ -371,28 +371,28 @@ class Cache:
             self._database = self._finalizer = None
 
     async def aclose(self) -> None:
-        """Close the file without holding up the event loop."""
+        """Close the file without blocking the event loop."""
         await aio.to_thread(self.close, limiter=self._one_writer)
 
     # -- the database -------------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        """Commit what waits, and note of each entry whether it stands."""
+        """Commit the waiting entries, and note in each whether it was kept."""
         with self._lock:
             entries = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
-            stands = False
+            kept = False
             try:
-                stands = self._commit(entries)
+                kept = self._commit(entries)
             finally:
                 for entry in entries:
-                    entry.stands = stands
+                    entry.kept = kept
 
     def _commit(self, entries: Sequence[_Entry]) -> bool:
-        """Commit entries, and the uses since the last commit; return whether they stand.
+        """Commit entries, and the uses since the last commit; return whether they were kept.
 
-        What there is no room for goes, oldest use first.
+        Entries for which there is no room are deleted, least recently used first.
         """
-        for _ in range(2):  # once more, in a new file, where the old one is damaged
+        for _ in range(2):  # once more, in a new file, if the old one is damaged
             database = self._open()
             uses, self._uses = self._uses, {}
             try:
@@ -417,10 +417,10 @@ class Cache:
         return False
 
     def _open(self) -> _Database:
-        """Return the connections of this process; where the file cannot serve, those of a database in memory."""
+        """Return the connections of this process; if the file cannot be used, those of a database in memory."""
         if self._database is not None and self._database.process != os.getpid():
-            # A forked child: what the parent has open is neither used nor closed (its finalizer keeps it), and its lock
-            # may be held.
+            # A forked child: the parent's connections are neither used nor closed (the finalizer keeps them), and its
+            # lock may be held.
             self._lock, self._database = threading.RLock(), None
         with self._lock:
             while self._database is None:
@@ -429,7 +429,7 @@ class Cache:
                 except (sqlite3.Error, UnicodeError, OSError) as error:
                     if _is_damage(error) and self._move(error):
                         continue
-                    _LOG.warning("Cache %s: %s. It goes on in memory.", self.path, error)
+                    _LOG.warning("Cache %s: %s. It continues in memory.", self.path, error)
                     database = _connected(None, self.shared)
                 self._database = database
                 self._finalizer = weakref.finalize(self, _closed, database)
@@ -457,7 +457,7 @@ class Cache:
             return True
         except OSError:
             return False
-        _LOG.warning("Cache %s: %s. It was moved to %s, and begins anew.", path, error, target)
+        _LOG.warning("Cache %s: %s. The file was moved to %s; a new one is begun.", path, error, target)
         return True
 
     def __copy__(self) -> Self:
@@ -483,12 +483,12 @@ def _read(body: Any) -> FrozenDict | None:
 
 
 def _age(made: Any) -> float:
-    """Return how many seconds ago a row was made; no number where it is damaged."""
+    """Return how many seconds ago a row was made; NaN if it is damaged."""
     return wall_time() - made if isinstance(made, float | int) else float("nan")
 
 
 def _connected(path: str | None, shared: bool) -> _Database:
-    """Connect to a file, or to a new database in memory; the tables of a new one are made.
+    """Connect to a file, or to a new database in memory; a new one gets its tables.
 
     Raises:
         sqlite3.Error: SQLite cannot use it, or it is of another format.
@@ -499,16 +499,16 @@ def _connected(path: str | None, shared: bool) -> _Database:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
-        writer.execute("PRAGMA synchronous = OFF")  # while there is no entry yet that could be lost
+        writer.execute("PRAGMA synchronous = OFF")  # there is no entry yet that could be lost
         with writer:
             writer.execute("BEGIN IMMEDIATE")
             _prepare(writer)
         if path is None:
             return _Database(writer, threading.RLock(), writer, os.getpid())
-        _use_log(writer)
+        _use_wal(writer)
         if not shared:
-            writer.execute("PRAGMA wal_autocheckpoint = 0")  # it waits for the disk
-        reader = sqlite3.connect(path, timeout=_GLANCE_S, isolation_level=None, check_same_thread=False)
+            writer.execute("PRAGMA wal_autocheckpoint = 0")  # a checkpoint waits for the disk
+        reader = sqlite3.connect(path, timeout=_READ_WAIT_S, isolation_level=None, check_same_thread=False)
     except BaseException:
         writer.close()
         raise
@@ -528,8 +528,8 @@ def _prepare(writer: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"it is damaged, or of another format ({version}, not {_FORMAT})")
 
 
-def _use_log(writer: sqlite3.Connection) -> None:
-    """Switch to WAL mode, which fails at once, without waiting, while another process does the same."""
+def _use_wal(writer: sqlite3.Connection) -> None:
+    """Switch to WAL mode; try again while another process does the same, since SQLite then fails without waiting."""
     ends = time.monotonic() + _WAIT_S
     while True:
         try:
@@ -549,7 +549,7 @@ def _is_damage(error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):  # closed in the meantime; too large
         return False
-    return isinstance(error, sqlite3.Error | UnicodeError)  # UnicodeError: of a message that quotes damaged bytes
+    return isinstance(error, sqlite3.Error | UnicodeError)  # UnicodeError: from a message that quotes damaged bytes
 
 
 def _closed(database: _Database) -> None:
@@ -571,7 +571,7 @@ def checked_ttl(kind: str, ttl_s: Any) -> float | None:
 
 
 def _checked_path(path: Any) -> str:
-    """Return a path as an absolute one, so that a later change of folder does not matter."""
+    """Return the absolute path, so that a later change of the working folder does not matter."""
     try:
         text = os.fsdecode(path)
     except TypeError:
@@ -582,11 +582,11 @@ def _checked_path(path: Any) -> str:
 
 
 def _check_key(key: Any) -> None:
-    """Raise an ArgumentError for a key that a file could not tell from another."""
+    """Raise an ArgumentError for a key that is not ASCII text, since a file might confuse it with another."""
     if not isinstance(key, str) or not key.isascii():
         raise ArgumentError(f"A key of a cache is a short ASCII text, not {key!r:.100}: key_of(json) makes one.")
 
 
 def _remade(path: str | None, max_bytes: int | None, ttl_s: float | None, shared: bool) -> Cache:
-    """Return the Cache of a pickle: the same file, or an empty memory."""
+    """Return the Cache of a pickle: with the same file, or empty in memory."""
     return Cache(path, max_bytes=max_bytes, ttl_s=ttl_s, shared=shared)

@@ -132,7 +132,7 @@ async def test_a_module_that_waits_for_itself_is_told():
         return await holder[0](count)
 
     holder.append(sm.Cached(sm.Lambda(ask, output=Count)))
-    with pytest.raises(sm.CallError, match="wait for ever"):
+    with pytest.raises(sm.CallError, match="wait forever"):
         await holder[0](Count(n=1))
 
 

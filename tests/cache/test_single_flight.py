@@ -112,7 +112,7 @@ async def test_work_that_waits_for_itself_is_refused():
         assert await flights.run("other", one) == 1
         await asyncio.create_task(flights.run("key", one))
 
-    with pytest.raises(sm.CallError, match="wait for ever"):
+    with pytest.raises(sm.CallError, match="wait forever"):
         await flights.run("key", work)
     assert await flights.run("key", one) == 1
 
