@@ -1,6 +1,7 @@
 """What a block limits and sums: time (`sm.deadline`), budgets, usage, and the rewards and feedback of its calls.
 
-A module adds rewards inside its call; they are handed up when the entry call ends, and are kept nowhere.
+A module adds rewards inside its call; they go to the open `track_rewards` blocks when the entry call ends, and are not
+stored on modules.
 """
 
 import inspect
@@ -23,12 +24,12 @@ _TICK_S: Final = time.get_clock_info("monotonic").resolution + 1e-6
 
 
 class Deadline:
-    """A time on the clock of the place where its block was entered.
+    """A point in time, on the clock that applied where its block was entered.
 
     Attributes:
-        seconds: What the block allowed.
-        plain: Whether it was entered where no task ran, so that no scope of its own cancels its waiting code.
-        scope: What cancels the waiting code of the block, None for a plain or an endless one.
+        seconds: The time that the block allows.
+        plain: Whether it was entered outside a task, so that it has no scope that cancels waiting code.
+        scope: The scope that cancels the waiting code of the block, None for a plain or an endless deadline.
         waiting: Path of the call that was waiting when the time was over, None while none is noted.
         partial: What was finished when the time was over, for the error.
     """
@@ -45,19 +46,19 @@ class Deadline:
         self.scope = None if plain or math.isinf(seconds) else LimitedWait(self)
 
     def left(self) -> float:
-        """Seconds until it comes, negative afterwards; readable from any thread."""
+        """Return the seconds until the deadline, negative afterwards; may be called from any thread."""
         return self._ends - self._clock.now()
 
     @property
     def is_over(self) -> bool:
-        """Whether it has come; a loop may wake its tasks one tick early."""
+        """Whether it has passed; a loop may wake its tasks one tick early."""
         return self.left() <= _TICK_S
 
     def exceeded(self, where: str) -> errors.DeadlineExceeded:
-        """Return the error; `where` is the path that was waiting, or that was not begun any more."""
+        """Return the error; `where` is the path that was waiting, or that could not begin."""
         place = f"{where!r}" if where else "code outside module calls"
         error = errors.DeadlineExceeded(
-            f"the deadline of {self.seconds:g} s is over; waiting was: {place}. "
+            f"the deadline of {self.seconds:g} s passed in {place}. "
             "Allow more with sm.deadline(seconds), or do less inside."
         )
         error.partial = self.partial
@@ -86,8 +87,8 @@ class LimitedWait:
 class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
     """Limit the time of a block.
 
-    In a task, waiting code of the block is cancelled when the time is over. Where no loop runs, each `sm.run` and
-    entry call begun inside is limited alike; plain code is never interrupted. The earliest of nested ones holds.
+    In a task, code that waits in the block is cancelled when the time is over. Where no loop runs, each `sm.run` and
+    entry call begun inside is limited alike; plain code is never interrupted. Of nested deadlines the earliest applies.
 
     Args:
         seconds: Time from entry, zero or more.
@@ -130,8 +131,8 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
 def plain_limit(record: Ambient | None) -> LimitedWait | None:
     """Return the block that an entry call, or the main code of `sm.run`, must run in; None in the common case.
 
-    A deadline that was set outside any loop has no scope that cancels waiting code; this block is one, and raises
-    `DeadlineExceeded` as the deadline's own would.
+    A deadline that was set outside any loop has no scope that cancels waiting code; this block is that scope, and
+    raises `DeadlineExceeded`.
 
     Args:
         record: The open blocks, from `ambient()`.
@@ -143,34 +144,34 @@ def plain_limit(record: Ambient | None) -> LimitedWait | None:
 
 
 def _limit_here() -> Deadline | None:
-    """Return the deadline that holds here."""
+    """Return the deadline that applies here."""
     record = ambient()
     return None if record is None else record.deadline
 
 
 def note_waiting(where: CallFrame | str) -> None:
-    """Note that a cancellation reached a call, or a wait at a path: the first one names the place in the error."""
+    """Note the call or path that a cancellation reached; the error names the first one."""
     limit = _limit_here()
     if limit is not None and limit.waiting is None and limit.is_over:
         limit.waiting = place_name(where)
 
 
 def keep_partial(partial: object) -> None:
-    """Keep what was finished for the error of the deadline that is cancelling this code, if one is."""
+    """Keep finished work for the error of the deadline that is cancelling this code, if there is one."""
     limit = _limit_here()
     if limit is not None and limit.is_over:
         limit.partial = partial
 
 
 def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> None:
-    """Raise if the time is over, before something is begun.
+    """Raise if the time is over, before a call begins.
 
     Args:
         where: The call, or the path, that would begin.
         record: The open blocks, where the caller has them at hand.
 
     Raises:
-        DeadlineExceeded: A deadline that holds here is over.
+        DeadlineExceeded: The deadline that applies here has passed.
     """
     limit: Deadline | None = _limit_here() if record is None else record.deadline
     if limit is not None and limit.is_over:
@@ -178,7 +179,7 @@ def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> Non
 
 
 def time_left() -> float | None:
-    """Return how much of the nearest deadline is left.
+    """Return how much time is left until the nearest deadline.
 
     Returns:
         Seconds, zero when it is over, None without a deadline.
@@ -194,7 +195,7 @@ def time_left() -> float | None:
 
 
 def is_of_block_around(error: BaseException) -> bool:
-    """Whether an error is that of a budget or deadline which holds here: not the fault of what raised it."""
+    """Whether an error comes from a budget or deadline that applies here, not from the code that raised it."""
     record = ambient()
     if record is None:
         return False
@@ -224,16 +225,16 @@ class Spent:
 
 
 _LOCK: Final = threading.RLock()
-"""Held where budgets are read or changed: a request reserves in all that enclose it, or in none. Re-entrant, since the
-collector may close a coroutine, whose request ends, in here."""
+"""Held while budgets are read or changed: a request reserves in all that enclose it, or in none. Re-entrant, since the
+collector may close a coroutine in here, which ends a request."""
 
 
 class Account:
-    """What one budget block allows and has spent; reservations are held apart until they are settled.
+    """What one budget block allows and has spent; reservations are counted separately until they are settled.
 
     Attributes:
-        limits: The limits that were given, by name.
-        settled: What was really spent.
+        limits: The given limits, by name.
+        settled: What was actually spent.
         held: What is reserved for requests under way.
     """
 
@@ -245,16 +246,16 @@ class Account:
 
     @property
     def used(self) -> Spent:
-        """What was spent so far, what is reserved for requests under way included."""
+        """What was spent so far, including what is reserved for requests under way."""
         with _LOCK:
             return self.settled + self.held
 
     def refusal(self, wanted: Spent) -> str | None:
-        """Return which limit has no room, None if all have."""
+        """Return a text about the first limit without room, None if all have room."""
         for name, limit in self.limits.items():
             taken, more = getattr(self.used, name), getattr(wanted, name)
             if taken + more > limit * (1 + _ROUNDING):
-                return f"the budget allows {name}={limit:g}; used are {taken:g}, needed {more:g} more"
+                return f"the budget allows {name}={limit:g}; {taken:g} used, {more:g} more needed"
         return None
 
     def __repr__(self) -> str:
@@ -262,9 +263,9 @@ class Account:
 
 
 class Reservation:
-    """Room in all enclosing budgets for one request under way: settle it with what came, or release it.
+    """Room in all enclosing budgets for one request under way: settle it with the usage, or release it.
 
-    Both may be called once; what comes later does nothing. As a context manager it is released where it was left open.
+    Only the first call of either has an effect. A context manager that releases it on leaving if neither was called.
     """
 
     __slots__ = ("_accounts", "_held")
@@ -274,15 +275,15 @@ class Reservation:
         self._held = held
 
     def settle(self, usage: Usage) -> None:
-        """Spend what a request used: the reserved calls, its tokens, its cost where it is known."""
+        """Spend what a request used: the reserved calls, its tokens, and its cost if that is known."""
         self._close(Spent(self._held.calls, usage.prompt_tokens + usage.completion_tokens, usage.cost_usd or 0.0))
 
     def release(self) -> None:
-        """Give everything back: nothing was spent."""
+        """Give the reservation back: nothing was spent."""
         self._close(Spent())
 
     def _close(self, spent: Spent) -> None:
-        """Put what was really spent in place of the reservation, once."""
+        """Replace the reservation with what was actually spent, once."""
         with _LOCK:
             accounts, self._accounts = self._accounts, ()
             for account in accounts:
@@ -299,7 +300,7 @@ class Reservation:
 class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) as budget:`
     """Limit what the model calls of a block may spend.
 
-    What a call needs is reserved before its request leaves, so that calls under way cannot overdraw together; all
+    A call reserves what it needs before its request is sent, so that concurrent calls cannot overdraw together; all
     enclosing budgets must have room.
 
     Args:
@@ -347,15 +348,15 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
 
     Args:
         calls: Model calls; a request that continues a counted call takes 0.
-        tokens: Tokens that it may use at most, as far as known.
-        cost_usd: Dollars that it may cost at most, as far as known.
-        where: Path for the error; the running call's where left out.
+        tokens: The most tokens that it may use, as far as known.
+        cost_usd: The most dollars that it may cost, as far as known.
+        where: Path for the error; the running call's if left out.
 
     Returns:
         A reservation, to be settled or released.
 
     Raises:
-        BudgetExceeded: A budget has no room; nothing is reserved. `.account` is that of the budget.
+        BudgetExceeded: A budget has no room; nothing is reserved. `.account` is the account of that budget.
 
     Example:
         >>> reserve().release()
@@ -368,7 +369,7 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
         for account in reversed(accounts):
             if refusal := account.refusal(wanted):
                 place = place_name(where) or "outside module calls"
-                error = errors.BudgetExceeded(f"{place}: {refusal}. Raise it in sm.budget(...).")
+                error = errors.BudgetExceeded(f"{place}: {refusal}. Raise the limit in sm.budget(...).")
                 error.account = account
                 raise error
         for account in accounts:
@@ -398,10 +399,10 @@ class track_usage(Block):  # noqa: N801  # read as a word: `with sm.track_usage(
 
 
 def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
-    """Return the meters that a model call begun here counts into: take them at its begin, add to them at its end.
+    """Return the meters for a model call that begins here: get them when it begins, add to them when it ends.
 
     Args:
-        frame: The running module call; its run measures too.
+        frame: The running module call, whose run has a meter too.
     """
     record = ambient()
     of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
@@ -420,7 +421,7 @@ class Feedback:
     Attributes:
         score: Higher is better, inside the reward's `range`; None where there is nothing to score.
         critique: What is wrong, in words.
-        target: What should have come out.
+        target: The output that was expected.
         objectives: Further numbers by name.
         parts: Critique by module path or glob, for these modules alone.
 
@@ -438,7 +439,7 @@ class Feedback:
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def record(self) -> dict[str, Any]:
-        """Return the feedback by name of its fields, with the target as it is."""
+        """Return the feedback as a dict of its fields, with the target as it is."""
         return {
             "score": self.score,
             "critique": self.critique,
@@ -457,21 +458,21 @@ class Feedback:
 
 
 class BoundReward:
-    """A reward or metric whose parameters were read once; each call passes what they name, in any order.
+    """A reward or metric whose parameters are read once; each call passes the values that they name, in any order.
 
     Args:
-        reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` hands
-            on what it is given (`**offered`) names in `asks_for` what it wants.
-        offered: The names that it may ask for; `y_pred` and `y_true` are other names of `outputs` and `target`.
-        what: What messages call it.
+        reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` passes
+            on its arguments (`**offered`) lists the names that it takes in `asks_for`.
+        offered: The names that it may take; `y_pred` and `y_true` are other names for `outputs` and `target`.
+        what: Its name in messages.
         range: The lowest and the highest score; None for the attribute `range` of the reward, or any score.
 
     Attributes:
-        asks_for: The names of `offered` that it asks for.
-        lowest: The worst score of its `range`; 0.0 where it has none.
+        asks_for: The names of `offered` that it takes.
+        lowest: The lowest score of its `range`; 0.0 where there is none.
 
     Raises:
-        ArgumentError: It cannot be called, or takes something else.
+        ArgumentError: It cannot be called, or requires a parameter that is not offered.
     """
 
     __slots__ = ("_by_name", "_by_place", "_function", "_needs_target", "_range", "_what", "asks_for", "lowest")
@@ -482,12 +483,12 @@ class BoundReward:
         offered: Iterable[str],
         *,
         what: str = "the reward",
-        range: tuple[float, float] | None = None,  # noqa: A002  # the word of a reward
+        range: tuple[float, float] | None = None,  # noqa: A002  # the attribute of a reward
     ) -> None:
         self._what = what
         asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
         needs_target: bool | None = getattr(reward, "needs_target", None)
-        is_reward = needs_target is not None  # which has no frame of its own, other than a module
+        is_reward = needs_target is not None  # a reward, unlike a module, has no frame of its own
         self._function = reward if callable(reward) and not is_reward else asked
         names = tuple(offered)
         if not callable(self._function):
@@ -497,14 +498,14 @@ class BoundReward:
             parameters = [*inspect.signature(asked).parameters.values()]
         except (TypeError, ValueError):
             raise errors.ArgumentError(
-                f"{what}: parameters of {reward!r:.80} cannot be read: wrap it in a function."
+                f"{what}: the parameters of {reward!r:.80} cannot be read: wrap it in a function."
             ) from None
         if wanted is not None:
             parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(wanted)]
         self._by_place: list[str] = []
-        """What parameters that are positional only ask for."""
+        """The offered names that positional-only parameters take."""
         self._by_name: dict[str, str] = {}
-        """What each other parameter asks for."""
+        """The offered name that each other parameter takes."""
         for parameter in parameters:
             source = _ALIASES.get(parameter.name, parameter.name)
             if source in names and parameter.kind is parameter.POSITIONAL_ONLY:
@@ -517,7 +518,7 @@ class BoundReward:
             ):
                 words = [*names, *(alias for alias, name in _ALIASES.items() if name in names)]
                 raise errors.ArgumentError(
-                    f"{what} takes a parameter {parameter.name!r}; there are {', '.join(words)}, in any "
+                    f"{what} takes a parameter {parameter.name!r}, but it may take {', '.join(words)}, in any "
                     f"order.{leaves.did_you_mean(parameter.name, words)}"
                 )
         self.asks_for = frozenset((*self._by_place, *self._by_name.values()))
@@ -529,11 +530,11 @@ class BoundReward:
         """Return the feedback on one output, computed in phase `reward`; a number becomes a Feedback.
 
         Args:
-            offered: A value for each name that it may ask for.
+            offered: A value for each name that it may take.
 
         Raises:
-            CallError: It needs a target and there is none; it returned something other than a finite number, a bool, or
-                a Feedback of such, or a score outside its `range`.
+            CallError: It needs a target and there is none; it returned neither a finite number, a bool nor a Feedback
+                with such scores; or its score is outside its `range`.
             Exception: What it raised.
         """
         if self._needs_target and offered.get("target") is None:
@@ -562,7 +563,7 @@ class BoundReward:
         )
 
     def call(self, offered: Mapping[str, Any]) -> Any:
-        """Return what the function returns for what it asks for, unchecked; an awaitable where it is async."""
+        """Call the function with the values that it takes; return its result unchecked, an awaitable if it is async."""
         named = {name: offered[source] for name, source in self._by_name.items()}
         return self._function(*[offered[source] for source in self._by_place], **named)
 
@@ -578,7 +579,7 @@ class BoundReward:
         number = _finite(value)
         if number is None:
             raise errors.CallError(
-                f"{self._what} is {value!r:.100}; it must be a finite number, a bool, or a Feedback of such."
+                f"{self._what} is {value!r:.100}; it must be a finite number, a bool, or a Feedback with such scores."
             )
         return number
 
@@ -587,7 +588,7 @@ class BoundReward:
 
 
 def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
-    """Hand a reward to the running entry call, under the path of a module; in a trace it is only checked.
+    """Give a reward to the running entry call, under the path of a module; in a symbolic call it is only checked.
 
     Args:
         owner: The module that gives it.
@@ -635,7 +636,7 @@ def _finite(value: object) -> float | None:
 
 
 def rewards_of(owner: Owner) -> tuple[float, ...]:
-    """Return the values under a module so far in the running entry call, by the start of the calls; () outside."""
+    """Return the rewards that a module and those below it gave in the running entry call, by start; () outside."""
     frame = current_call()
     if frame is None or not frame.root.given_rewards:
         return ()
@@ -645,12 +646,12 @@ def rewards_of(owner: Owner) -> tuple[float, ...]:
 
 
 class RewardTrack:
-    """The list that one `track_rewards` block fills, in the order of the starts of the calls."""
+    """The list that one `track_rewards` block fills, by the start of the calls."""
 
     __slots__ = ("_keys", "_lock", "rewards")
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._keys: list[tuple[float, int]] = []
         self.rewards: list[Reward] = []
 
@@ -667,7 +668,7 @@ class RewardTrack:
 class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewards() as rewards:`
     """Collect the rewards of the entry calls that end in a block.
 
-    The block gives a list of `(path, name, value)`, by the start of the calls.
+    Entering the block returns a list of `(path, name, value)`, by the start of the calls.
 
     Example:
         >>> with track_rewards() as rewards:
@@ -685,7 +686,7 @@ class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewa
 
 
 def hand_up(frame: CallFrame) -> None:
-    """Give the rewards of an entry call that returned to the open `track_rewards` blocks."""
+    """Pass the rewards of an entry call that returned to the open `track_rewards` blocks."""
     record = ambient()
     if record is not None and frame.root.given_rewards:
         for track in record.reward_tracks:

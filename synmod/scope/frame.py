@@ -4,8 +4,8 @@ FRAME is the running call: id, path, name, phase. Every module call makes one fr
 frame is nine slots and no work; its id and path are computed when they are read.
 
 AMBIENT is what the open `with` blocks provide: phase, deadline, hooks, budgets and sums. Each block adds a record that
-points at the one below it and shares nothing with it but entries. A task that outlives a block still has its record;
-its entry is no longer live, and the record is then computed again from the live ones.
+points to the record of the block around it, and shares only entries with it. A task that outlives a block still has its
+record; the entry is no longer live, and the record is then computed again from the live ones.
 
 Usage of model calls and counts of module calls are frozen records and their running sums per phase.
 """
@@ -57,9 +57,9 @@ class Usage:
         requests: Requests that were sent.
         prompt_tokens: Tokens read.
         completion_tokens: Tokens written.
-        cached_tokens: Those of the prompt that the provider had in its cache.
-        reasoning_tokens: Those of the completion that were reasoning.
-        cost_usd: Cost in US dollars, None where no price is known; a sum holds what is known.
+        cached_tokens: Prompt tokens that the provider read from its cache.
+        reasoning_tokens: Completion tokens that were reasoning.
+        cost_usd: Cost in US dollars, None where no price is known; a sum adds the known costs.
         estimated: Whether a part of it is estimated.
 
     Example:
@@ -98,13 +98,13 @@ class PerPhase(Generic[R]):
 
     `sums["reward"]` is the sum of one phase; an attribute is that field of the sum of all three.
 
-    Source: Synalinks' cumulated counters; differs: one record per phase, not attributes named by texts.
+    Source: Synalinks' cumulated counters; differs: one record per phase, not one attribute per phase and count.
     """
 
     __slots__ = ("_by_phase", "_lock", "_zero")
 
     def __init__(self, zero: R) -> None:
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._zero = zero
         self._by_phase: dict[str, R] = {}
 
@@ -115,7 +115,7 @@ class PerPhase(Generic[R]):
             self._by_phase[phase] = record if known is None else known + record
 
     def total(self) -> R:
-        """Return the sum of all phases, as of one moment."""
+        """Return the sum of all phases at one moment."""
         return sum(list(self._by_phase.values()), self._zero)
 
     def __getitem__(self, phase: str) -> R:
@@ -171,7 +171,7 @@ class PhaseCounters:
         invocations: Those that returned or failed; `invocations - failed` succeeded.
         elapsed_s: Their wall seconds.
         failed: Those that failed.
-        cancelled: Those that were cancelled or closed, which are not among the invocations.
+        cancelled: Those that were cancelled or closed; they are not counted as invocations.
     """
 
     invocations: int = 0
@@ -212,7 +212,7 @@ class CallCounters(PerPhase[PhaseCounters]):
     def __init__(self) -> None:
         super().__init__(_NO_CALLS)
         self._nested = itertools.count()
-        self.count_nested = self._nested.__next__  # hot, and without a lock: one step of the interpreter
+        self.count_nested = self._nested.__next__  # hot, and atomic: it needs no lock
 
     def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
         """Count an entry call that returned or failed."""
@@ -229,7 +229,7 @@ class CallCounters(PerPhase[PhaseCounters]):
     @property
     def nested(self) -> int:
         """Calls below another call that returned or failed."""
-        return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without counting on
+        return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without advancing it
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, nested={self.nested})"
@@ -242,7 +242,7 @@ _NO_CALLS: Final = PhaseCounters()
 
 
 class Entry:
-    """One entry of a block: what it adds, by field, and whether it still holds.
+    """One entry of a block: what it adds, by field, and whether it is still live.
 
     Shared by all records that are computed from it.
     """
@@ -255,9 +255,9 @@ class Entry:
 
 
 class Ambient:
-    """What holds at one place: the sum of the blocks around it. Never changed after it is made.
+    """What the blocks around one place provide together. Never changed after it is made.
 
-    What the values of a field are, only the file of its block knows.
+    The values of a field are opaque here: the file that defines its block reads them.
 
     Attributes:
         parent: The record of the block around, None for the outermost.
@@ -290,22 +290,22 @@ _NOTHING: Final[tuple[Any, ...]] = ()
 
 
 def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
-    """All blocks hold, outermost first."""
+    """Return the values of all blocks, outermost first."""
     return (*old, new)
 
 
 def _replace(_: object, new: object) -> object:
-    """The inner block wins."""
+    """Return the value of the inner block."""
     return new
 
 
 def _earlier(old: Any, new: Any) -> Any:
-    """The deadline that comes first holds; the outer one where both come together."""
+    """Return the earlier deadline; the outer one if both come at the same time."""
     return new if old is None or new.left() < old.left() else old
 
 
 def join_distinct(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-    """All hold, outermost first; what is found twice stands once, at its first place."""
+    """Return the values of all blocks, outermost first, each once, at its first place."""
     found = list(old)
     for one in new:
         if not any(one is known for known in found):
@@ -318,14 +318,14 @@ _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "deadline": _earlier,
     "hooks": join_distinct,
 }
-"""How a field takes another value in; those not named append."""
+"""How a new value joins its field; fields not named here append."""
 
 AMBIENT: ContextVar[Ambient | None] = ContextVar("synmod_ambient", default=None)
-"""The record of the innermost block entered in this context; read it through `ambient()`, for it may have ended."""
+"""The record of the innermost block entered in this context; the block may have ended, so read it with `ambient()`."""
 
 
 def effective(record: Ambient | None) -> Ambient | None:
-    """Return what of `record` still holds: itself while all its blocks are open, else a record of the open ones."""
+    """Return the live part of `record`: itself while all its blocks are open, else a record of the open ones."""
     one = record
     while one is not None and one.entry.live:
         one = one.parent
@@ -342,7 +342,7 @@ def ambient() -> Ambient | None:
 
 
 class Block:
-    """Base of a `with` block that adds to fields; it may be entered again, and by several tasks at once.
+    """Base of the `with` blocks that add to fields; one may be entered again, and by several tasks at once.
 
     A subclass calls `enter(field=value)` in `__enter__`.
     """
@@ -351,7 +351,7 @@ class Block:
         self._entries: list[Entry] = []
 
     def enter(self, **adds: object) -> None:
-        """Let the block begin here: each value joins its field of what holds."""
+        """Begin the block here: each value joins its field in the record of the open blocks."""
         entry = Entry(adds)
         self._entries.append(entry)
         AMBIENT.set(Ambient(ambient(), entry))
@@ -366,9 +366,9 @@ class Block:
         return self._entries[-1]
 
     def leave(self, *, keep: bool = False) -> None:
-        """Let the block end here; with `keep` it goes on to hold for tasks that outlive it.
+        """End the block here; with `keep` it still applies to tasks that outlive it.
 
-        In another context than that of the entry nothing is set back: the flag of the entry alone ends the block.
+        In a context other than that of the entry nothing is reset: the flag of the entry alone ends the block.
         """
         entry = self.entry()
         self._entries.remove(entry)
@@ -383,7 +383,7 @@ class Block:
 
 
 def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Set a ContextVar back; in another context than that of the token this does nothing."""
+    """Reset a ContextVar; do nothing in a context other than that of the token."""
     try:
         variable.reset(token)
     except ValueError:
@@ -391,13 +391,13 @@ def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 
 class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
-    """Let the calls of a block belong to a phase.
+    """Run the calls of a block in a phase.
 
     Args:
         name: `"inference"` (the phase without a block), `"reward"` or `"optimizer"`.
 
     Raises:
-        CallError: Another word.
+        CallError: There is no such phase.
 
     Example:
         >>> import synmod as sm
@@ -419,7 +419,7 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 _NO_PATHS: Final[Mapping[int, str]] = {}
-_FIRST_USE: Final = threading.RLock()  # held where a run gets its id or its meter; re-entrant, also for the collector
+_FIRST_USE: Final = threading.RLock()  # held while a run gets its id or its meter; re-entrant because of the collector
 
 Reward: TypeAlias = tuple[str, str | None, float]
 """Path of the module, name of the reward or None, value."""
@@ -434,10 +434,10 @@ class GivenReward(NamedTuple):
 
 
 class Owner(Protocol):
-    """What a frame holds of the module whose call it is.
+    """The module of a frame, as far as this room knows it.
 
     Attributes:
-        recorded: Its last entry call as a trace recorded it, so that the module can be shown with it.
+        recorded: Its last entry call as a trace recorded it, for its summary.
         hooks: Its own hooks, in the order added.
     """
 
@@ -451,7 +451,7 @@ class Owner(Protocol):
 
     @property
     def training_default(self) -> bool:
-        """The training mode of a call where nothing else decides one."""
+        """The training mode of a call if nothing else decides it."""
         ...
 
 
@@ -459,7 +459,7 @@ class CallLayer(Protocol):
     """The values that travel past a call (see the skip room); notified of how the call ends."""
 
     def commit(self) -> None:
-        """Hand everything to the calling module: the call returned."""
+        """Pass everything to the calling module: the call returned."""
 
     def drop(self) -> None:
         """Leave everything as it was: the call failed."""
@@ -472,14 +472,14 @@ class CallLayer(Protocol):
 
 
 class CallFrame:
-    """One running module call: frozen, pointing at its parent.
+    """One running module call: frozen, with a reference to its parent.
 
     Attributes:
-        owner: What the frame holds of the module.
+        owner: The module.
         live: Whether the call still runs; cleared by the code that runs it.
         layer: The values that travel past the call (skip connections), None where there are none.
         number: Which call of its run this is, counted from 0 by their starts.
-        decided_training: The mode decided for this call or by a call above, None where nothing decided one.
+        decided_training: The training mode decided for this call or a call above, None where none is decided.
 
     Source: trace spans, Synalinks' call context; differs: never mutated, never shared between siblings.
     """
@@ -522,7 +522,7 @@ class CallFrame:
 
     @property
     def path(self) -> str:
-        """Where the module stands below the entry module; where it stands nowhere, the caller's path and its name."""
+        """The path of the module below the entry module; if it has none, the caller's path and its own name."""
         root: RootFrame = self._root or self  # pyright: ignore[reportAssignmentType]  # as in `id`
         known = root.paths.get(id(self.owner))
         if known is not None or self._parent is None:
@@ -547,12 +547,12 @@ class CallFrame:
 
     @property
     def depth(self) -> int:
-        """How many calls stand above: 0 for an entry call."""
+        """How many calls are above: 0 for an entry call."""
         return 0 if self._parent is None else self._parent.depth + 1
 
     @property
     def symbolic(self) -> bool:
-        """Whether the call runs on symbols, to find out schemas."""
+        """Whether the call runs on symbols, to infer schemas."""
         return self._symbolic
 
     @property
@@ -567,7 +567,7 @@ class CallFrame:
         return tuple([given.reward for given in self.kept_rewards()])
 
     def kept_rewards(self) -> list[GivenReward]:
-        """Return the rewards of the whole run so far, those of failed calls left out."""
+        """Return the rewards of the whole run so far, without those of failed calls."""
         root = self.root
         if not root.given_rewards:
             return []
@@ -582,9 +582,9 @@ class RootFrame(CallFrame):
     """The frame of an entry call; carries what belongs to the whole run.
 
     Attributes:
-        paths: The path of each known module, by its id; the module room hands it in with the entry call.
+        paths: The path of each known module, by its id; the module room passes it with the entry call.
         started: The `perf_counter` of its begin.
-        given_rewards: The rewards given so far, in the order in which they were given.
+        given_rewards: The rewards so far, in the order in which they were given.
         failed_calls: Numbers of the calls that failed, whose rewards no longer count.
     """
 
@@ -625,7 +625,7 @@ class RootFrame(CallFrame):
 
     @property
     def run_id(self) -> str:
-        """The text with which the ids of all calls of this run begin."""
+        """The text that begins the ids of all calls of this run."""
         if self._run_id is None:
             with _FIRST_USE:
                 self._run_id = self._run_id or new_run_id()
@@ -633,7 +633,7 @@ class RootFrame(CallFrame):
 
     @property
     def meter(self) -> UsageMeter:
-        """What sums the usage of this run."""
+        """The meter that sums the usage of this run."""
         if self._meter is None:
             with _FIRST_USE:
                 self._meter = self._meter or UsageMeter()
@@ -667,7 +667,7 @@ def current_call() -> CallFrame | None:
 
 
 class below:  # noqa: N801  # read as a word: `with below(frame):`
-    """Make the calls of a block children of a call that has ended, such as those of a reward of what it judges.
+    """Make the calls of a block children of a call that has ended, such as a reward's calls of the one it judges.
 
     Args:
         frame: The frame of that call; None changes nothing.
@@ -690,7 +690,7 @@ class below:  # noqa: N801  # read as a word: `with below(frame):`
 
 
 def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:
-    """Return the phase in which a call below `frame` begins; a call outlives the block it was begun in."""
+    """Return the phase in which a call below `frame` begins: that of a block, else the one that `frame` began in."""
     if record is not None and record.phase is not None:
         return record.phase
     return "inference" if frame is None else frame.phase
@@ -712,10 +712,10 @@ def current_phase() -> str:
 
 
 class NameScope(Block):
-    """Add the name of a module to the scope of a block: a label, which decides nothing.
+    """Add the name of a module to the scope of a block: a label without effect.
 
     Args:
-        owner: The module. Where its scope is innermost already, nothing is added.
+        owner: The module; its name is not repeated if its scope is the innermost already.
 
     Source: tf.name_scope; differs: a label only, never a key.
     """

@@ -1,6 +1,6 @@
 """Hooks: the frozen records that they receive, the class whose methods receive them, and `sm.hooks`.
 
-A record refers to the frozen values of the run; nothing is copied or formatted. Without a listener none is made.
+A record refers to the frozen values of the run; nothing is copied or formatted. Without a listener no record is made.
 """
 
 import inspect
@@ -46,7 +46,7 @@ class Event:
 
     @property
     def place(self) -> str:
-        """Path and label, for people: `routes/technical/0 (answer)`; of an entry call the label alone."""
+        """Path and label, for people: `routes/technical/0 (answer)`; for an entry call the label alone."""
         return leaves.with_label(self.path, self.name)
 
 
@@ -91,8 +91,8 @@ class BuildBegin(Event):
     """A build begins.
 
     Attributes:
-        inputs: The symbols that `build` gets.
-        kwargs: Those that it gets by keyword.
+        inputs: The symbols that `build` gets by position.
+        kwargs: The symbols that it gets by keyword.
     """
 
     method: ClassVar[str] = "on_build_begin"
@@ -106,7 +106,7 @@ class BuildEnd(Event):
 
     Attributes:
         inputs: The symbols that `build` got.
-        exception: What ended it, or None.
+        exception: What it raised, or None.
         elapsed_s: Wall seconds.
     """
 
@@ -158,7 +158,7 @@ class LMEnd(Event):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LMChunkEvent(Event):
-    """A piece of a streamed reply arrived; the streams that read it get it afterwards.
+    """A piece of a streamed reply arrived; the readers of the stream get it after the hooks.
 
     Attributes:
         request: Its `LMRequest`.
@@ -177,10 +177,10 @@ class VariableAssign(Event):
     """A Variable got a new value.
 
     Attributes:
-        variable: Its path below the entry module; elsewhere its name.
+        variable: Its path below the entry module; its name where it has none.
         old: The value before.
         new: The value now.
-        version: Its number.
+        version: The version number of the new value.
     """
 
     method: ClassVar[str] = "on_variable_assign"
@@ -212,12 +212,12 @@ class SkipDropped(Event):
 class Hook:
     """Receives events: override any of the methods with plain functions.
 
-    Each receives one frozen record, in place, while the call waits. What a method raises is logged and changes nothing;
-    what it does itself (calls, assignments) is not shown to hooks. A method that has to wait puts the record on a queue
-    and lets a task of yours read it.
+    Each method gets one frozen record, and the call waits until it returns. An exception in it is logged and ignored;
+    calls and assignments that it makes are not reported to hooks. To wait for something, put the record on a queue that
+    a task of yours reads.
 
     Raises:
-        ConfigError: A subclass has a method `on_...` that is none of these ('Did you mean').
+        ConfigError: A subclass has a method `on_...` that is not one of these ('Did you mean').
 
     Example:
         >>> class Count(Hook):
@@ -234,7 +234,7 @@ class Hook:
         for name in vars(cls):
             if name.startswith("on_") and name not in inherited:
                 raise errors.ConfigError(
-                    f"class {cls.__name__}: hooks are never called by {name!r}.{leaves.did_you_mean(name, _METHODS)} "
+                    f"class {cls.__name__}: no event calls {name!r}.{leaves.did_you_mean(name, _METHODS)} "
                     f"The methods of a hook are {', '.join(_METHODS)}."
                 )
 
@@ -301,13 +301,13 @@ _IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
 
 
 class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
-    """Let hooks see everything that happens in a block.
+    """Notify hooks of everything that happens in a block.
 
     Args:
         *hooks: Called in this order at each begin, in reverse at each end; after those of enclosing blocks.
 
     Raises:
-        ArgumentError: No hook, something that is not a hook, or an async method.
+        ArgumentError: No hook is given, one is not a hook, or one has an async method.
 
     Example:
         >>> class Names(Hook):
@@ -317,7 +317,7 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
         >>> with hooks(Names()):
         ...     pass
 
-    Source: structlog's context; differs: no process-wide list, so hooks that are not there cost nothing.
+    Source: structlog's context; differs: no process-wide list, so code without hooks pays nothing.
     """
 
     def __init__(self, *hooks: Hook) -> None:
@@ -344,7 +344,7 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]
 
 
 def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:
-    """Return the listeners of what happens inside the call of `frame`: also the modules above, outermost first."""
+    """Return the listeners of events inside the call of `frame`, with those of the modules above, outermost first."""
     own: tuple[Hook, ...] = ()
     while frame is not None:
         if frame.owner.hooks:
@@ -390,7 +390,7 @@ def end_call(
     elapsed_s, usage, rewards = perf_counter() - started, None, ()
     if frame.parent is None:
         usage = frame.usage
-        rewards = frame.rewards if exception is None else ()  # those of a failed call are gone
+        rewards = frame.rewards if exception is None else ()  # those of a failed call are dropped
     notify(listeners, CallEnd(*place_of(frame, frame.phase), outputs, exception, elapsed_s, usage, rewards, inputs))
 
 
@@ -403,11 +403,11 @@ def notify_skip_dropped(
 
 
 def notify_assign(variable: object, name: str, old: Any, new: Any, version: int) -> None:
-    """Notify listeners that a Variable got a new value; in a trace there is no event, since nothing changed.
+    """Notify listeners that a Variable got a new value, except in a symbolic call, where nothing changed.
 
     Args:
-        variable: The Variable, to find its path by.
-        name: Its name, for where it has no path below the entry module.
+        variable: The Variable, to look up its path.
+        name: Its name, used if it has no path below the entry module.
         old: The value before.
         new: The value now.
         version: Its version now.
@@ -420,9 +420,9 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
 
 
 def notify(listeners: tuple[Hook, ...], event: Event) -> None:
-    """Call the method of each listener, at an end in reverse.
+    """Call the method of each listener, in reverse order for an end.
 
-    A failure is logged: the first of each method as an error, later ones for debugging. An interruption is raised when
+    A failure is logged: the first of each method as an error, later ones at debug level. An interruption is raised when
     all have been called.
     """
     method, interruption = event.method, None
@@ -433,7 +433,7 @@ def notify(listeners: tuple[Hook, ...], event: Event) -> None:
                 call: Callable[[Event], object] = getattr(hook, method)
                 call(event)
             except Exception as error:  # noqa: BLE001  # a hook never breaks a call
-                failed: set[str] = vars(hook).setdefault("_failed", set())  # also in a frozen dataclass
+                failed: set[str] = vars(hook).setdefault("_failed", set())  # works in a frozen dataclass too
                 level = logging.DEBUG if method in failed else logging.ERROR
                 failed.add(method)
                 _LOG.log(level, "hook %s.%s failed", type(hook).__qualname__, method, exc_info=error)

@@ -1,7 +1,7 @@
 """Ready-made hooks, as `sm.hooks_lib`: log lines, rows of JSON, the tree of the calls, spans of OpenTelemetry.
 
-Hooks like those that users write. Each costs what its line, row or span costs. The door to opentelemetry, which comes
-with the extra `otel` and is imported when such a hook is made.
+They are written like the hooks of users; each costs what its line, row or span costs. The only importer of
+opentelemetry, which comes with the extra `otel` and is imported when such a hook is made.
 """
 
 import json
@@ -28,7 +28,7 @@ _PROVIDERS: Final = {
     "azure": "azure.ai.openai", "azure_ai": "azure.ai.inference", "bedrock": "aws.bedrock", "gemini": "gcp.gemini",
     "mistral": "mistral_ai", "vertex_ai": "gcp.vertex_ai", "watsonx": "ibm.watsonx.ai", "xai": "x_ai",
 }  # fmt: skip
-"""Where the conventions have another name for a provider than our model strings."""
+"""The providers whose name in the conventions differs from that in our model strings."""
 
 _PARAMS: Final = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")
 """The sampling parameters that the conventions name as we do."""
@@ -39,16 +39,16 @@ Span: TypeAlias = Any
 
 
 class OpenTelemetry(Hook):
-    """Makes a span of each module call and each model call, nested as the calls are.
+    """Makes a span for each module call and each model call, nested as the calls are.
 
     An entry call is an `invoke_workflow` span below whatever span is current in the application; other module calls
     are internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens,
     finish reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
 
     Args:
-        tracer_provider: Where spans go; None is the provider of the application.
+        tracer_provider: Where spans go; None for the provider of the application.
         content: Whether prompts and replies are written too, as `gen_ai.input.messages`, `gen_ai.output.messages` and
-            `gen_ai.system_instructions`. They hold what users wrote, so the conventions leave them out by default.
+            `gen_ai.system_instructions`. They contain user input, so the conventions leave them out by default.
 
     Raises:
         ConfigError: opentelemetry is not installed: `pip install 'synmod[otel]'`.
@@ -65,9 +65,9 @@ class OpenTelemetry(Hook):
         self._api = _api()
         self._tracer: Any = self._api.get_tracer("synmod", tracer_provider=tracer_provider)
         self._content = content
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._calls: dict[str, Span] = {}
-        self._lm_calls: dict[int, tuple[Any, Span]] = {}  # by the id of the request, which is held
+        self._lm_calls: dict[int, tuple[Any, Span]] = {}  # by the id of the request, which is kept alive
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Open the span of a module call."""
@@ -113,7 +113,7 @@ class OpenTelemetry(Hook):
         return self._tracer.start_span(name, context=context, kind=kind, attributes=attributes)
 
     def _close(self, span: Span, attributes: Mapping[str, Any], exception: BaseException | None) -> None:
-        """End a span, with what became known; no traceback is sent, which may hold private values."""
+        """End a span with its last attributes; no traceback is sent, since it may hold private values."""
         span.set_attributes(attributes)
         if exception is not None:
             span.set_attributes({"error.type": type(exception).__qualname__})
@@ -122,7 +122,7 @@ class OpenTelemetry(Hook):
 
 
 def _api() -> Any:
-    """Import the interface; untyped, like its spans."""
+    """Import the API of opentelemetry; untyped, like its spans."""
     try:
         from opentelemetry import trace as api  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
     except ImportError:
@@ -131,7 +131,7 @@ def _api() -> Any:
 
 
 def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
-    """Return what is known when a model call begins."""
+    """Return the attributes that are known when a model call begins."""
     provider, _, name = event.model.partition("/")
     params: Mapping[str, Any] = getattr(event.request, "params", None) or {}
     attributes: Attributes = {
@@ -158,7 +158,7 @@ def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
 
 
 def _reply_attributes(event: LMEnd, *, content: bool) -> Attributes:
-    """Return what is known when a model call has ended."""
+    """Return the attributes that are known when a model call has ended."""
     reply = event.reply
     attributes = _usage_attributes(event.usage) | {"synmod.attempts": event.attempts}
     if event.cached:
@@ -183,7 +183,7 @@ def _reply_attributes(event: LMEnd, *, content: bool) -> Attributes:
 
 
 def _usage_attributes(usage: Usage) -> Attributes:
-    """Return tokens and cost; the cost has a name of ours, since the conventions have none."""
+    """Return tokens and cost; the name of the cost is our own, since the conventions have none."""
     attributes: Attributes = {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
@@ -198,7 +198,7 @@ def _usage_attributes(usage: Usage) -> Attributes:
 
 
 def _parts(turn: Mapping[str, Any]) -> list[Attributes]:
-    """Return the content of a turn; what is not text is written as data."""
+    """Return the parts of a turn; content other than text is written as data."""
     content: Any = turn.get("content")
     pieces = cast("list[Any]", content) if isinstance(content, list) else [content]
     return [
@@ -223,7 +223,7 @@ _MEASURES: Final = {
 
 
 class Logger(Hook):
-    """Logs a line per end: what ended, its path, the elapsed time, and tokens or the error.
+    """Logs a line when a call, build or model call ends: its path, the elapsed time, and tokens or the error.
 
     Args:
         logger: Name of the logger, or the logger itself.
@@ -281,7 +281,7 @@ class Logger(Hook):
 
 
 _WRITING = threading.RLock()
-"""Of all Recorders, since several may write to one file; re-entrant, because the collector may end a call in it."""
+"""Shared by all Recorders, since several may write to one file; re-entrant, since the collector may end a call here."""
 
 
 class Recorder(Hook):
@@ -326,7 +326,7 @@ class Recorder(Hook):
             if name == "exception":
                 row["error"] = error_text(value)
             elif name in _MEASURES or (self._values and (name, event.method) != ("request", "on_lm_chunk")):
-                row[name] = plain(value)  # each piece with its request would write a long prompt a thousand times
+                row[name] = plain(value)  # a request in each piece would write a long prompt a thousand times
         if isinstance(self._target, list):
             self._target.append(row)
             return
@@ -335,14 +335,14 @@ class Recorder(Hook):
             if not self._is_begun:
                 self._is_begun = _begin(self._target)
             with self._target.open("ab", buffering=0) as file:  # one write per row, and nothing is left open
-                file.write(line.encode("utf-8", "backslashreplace"))  # which is how JSON writes half a character
+                file.write(line.encode("utf-8", "backslashreplace"))  # as JSON writes a lone surrogate
 
     on_call_begin = on_call_end = on_build_begin = on_build_end = write
     on_lm_begin = on_lm_chunk = on_lm_end = on_variable_assign = on_skip_dropped = write
 
 
 def _begin(path: Path) -> bool:
-    """Make the folder, and end a line that a killed process has left unended."""
+    """Make the folder, and end the last line if a killed process left it unfinished."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file() and path.stat().st_size:  # else it is new, or a pipe
         with path.open("ab+", buffering=0) as file:

@@ -1,7 +1,7 @@
 """Traces: `sm.trace`, and the hook that it installs, which records the calls of a block as a tree in bounded memory.
 
-Cost: some microseconds per call while a trace is open, nothing afterwards. The tree is written as JSON; the text, like
-the page of the view room, is drawn from that.
+Cost: some microseconds per call while a trace is open, nothing afterwards. The tree is exported as JSON; the text, like
+the page of the view room, is made from that.
 """
 
 import math
@@ -22,14 +22,14 @@ from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 
 # -- arguments and results as plain JSON -------------------------------------------------------------------------------
 
-_DEEPEST: Final = 60  # deeper than any data; a value that goes on may hold itself
+_DEEPEST: Final = 60  # deeper than any data; a deeper value may hold itself
 _LONGEST_BITS: Final = 14_000  # of an integer that Python converts to decimal digits
 
 
 def plain(x: Any, depth: int = 0) -> Any:
     """Return values as JSON: data models by their JSON, symbols by their schema, nests and records member by member.
 
-    Anything else that a keyword may hold becomes text, also numbers that JSON does not have.
+    Anything else becomes text, including numbers that JSON lacks.
     """
     if x is None or type(x) is bool or type(x) is str:
         return x
@@ -41,12 +41,12 @@ def plain(x: Any, depth: int = 0) -> Any:
         if isinstance(x, float):
             return float(x) if math.isfinite(x) else repr(float(x))
         return "..." if depth > _DEEPEST else _written(x, depth + 1)
-    except Exception:  # noqa: BLE001  # a hook never breaks a call, and a foreign value may fail at anything
+    except Exception:  # noqa: BLE001  # a hook never breaks a call, and a user's value may raise anything
         return f"<{type(x).__name__}>"
 
 
 def _written(x: Any, depth: int) -> Any:
-    """Return what is neither a number nor a text as JSON."""
+    """Return a value that is neither a number nor a text as JSON."""
     if isinstance(x, data.SymbolicDataModel):
         return x.get_schema()
     get_json = getattr(x, "get_json", None)
@@ -62,12 +62,12 @@ def _written(x: Any, depth: int) -> Any:
 
 
 def error_text(error: BaseException | None) -> str | None:
-    """Return an exception as text: kept as an object it would keep the frames of its traceback alive."""
+    """Return an exception as text: the object would keep the frames of its traceback alive."""
     return None if error is None else f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of an exception, without half characters that no file holds; "" where it cannot be read."""
+    """Return the text of an exception, its lone surrogates escaped; "" where it cannot be read."""
     try:
         return str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001  # a record of a failure must not fail
@@ -79,7 +79,7 @@ def message_of(error: BaseException) -> str:
 
 @dataclass(slots=True, eq=False)
 class LMCallNode:
-    """One model call; what it used is zero and `elapsed_s` None while it runs.
+    """One model call; while it runs, its usage is zero and `elapsed_s` is None.
 
     Attributes:
         model: The model that was called, `provider/name`.
@@ -90,7 +90,7 @@ class LMCallNode:
         error: Class and text of the exception, None if it returned.
         usage: Tokens and cost.
         attempts: Requests that were sent.
-        cached: Whether none was needed.
+        cached: Whether the reply came from a cache.
     """
 
     model: str
@@ -198,7 +198,7 @@ def _lm_call_json(call: LMCallNode) -> dict[str, Any]:
 
 
 def _call_json(node: TraceNode) -> dict[str, Any]:
-    """Return a call and those below it as JSON; nothing is locked, so what begins meanwhile may be left out."""
+    """Return a call and those below it as JSON; nothing is locked, so calls that begin meanwhile may be left out."""
     children = [_call_json(child) for child in list(node.children)]
     used = [call.usage for call in node.lm_calls] + [Usage(**child["usage"]) for child in children]
     lm_calls = [_lm_call_json(call) for call in list(node.lm_calls)]
@@ -226,7 +226,7 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
 
 
 def _by_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return calls and model calls in one order."""
+    """Return calls and model calls together, by their start."""
     return sorted([*calls, *lm_calls], key=lambda call: call["start"])
 
 
@@ -240,10 +240,10 @@ def _seconds(elapsed_s: float | None) -> str:
 # -- recording ---------------------------------------------------------------------------------------------------------
 
 PAGES: Final[dict[str, Callable[[dict[str, Any], Any], str]]] = {}
-"""`"html"`: the function that draws the JSON of a trace as a page, and writes it to a path; a room above sets it."""
+"""`"html"`: the function that makes a page from the JSON of a trace, and writes it to a path; a room above sets it."""
 
 _LM_CALLS_PER_CALL: Final = 10
-"""So many model calls per module call are kept, on average: what makes more would fill the memory."""
+"""How many model calls are kept per module call, on average: more would fill the memory."""
 
 
 class Tracer(Hook):
@@ -252,7 +252,7 @@ class Tracer(Hook):
     Args:
         values: Whether inputs, outputs, requests and replies are kept (by reference: nothing is copied).
         sample: Share of the entry calls to keep, chosen by their ids.
-        max_calls: Beyond so many calls, or ten times as many model calls, whole entry calls go, the oldest first.
+        max_calls: Beyond this many calls, or ten times as many model calls, the oldest entry calls are dropped whole.
 
     Raises:
         ArgumentError: `sample` is not a share, or `max_calls` not a whole number above zero.
@@ -280,9 +280,9 @@ class Tracer(Hook):
         self._sample = float(sample)
         self._max_calls = max_calls
         self._epoch = time.time() - time.perf_counter()  # one clock for all starts, which never goes back
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose call ends, in here
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._running: dict[str, TraceNode] = {}  # also below entry calls that were dropped
-        self._lm_running: dict[int, tuple[Any, LMCallNode]] = {}  # by the id of the request, which is held
+        self._lm_running: dict[int, tuple[Any, LMCallNode]] = {}  # by the id of the request, which is kept alive
         self._roots: OrderedDict[str, TraceNode] = OrderedDict()
         self._lm_calls: deque[LMCallNode] = deque()
         self._size = Run()
@@ -296,7 +296,7 @@ class Tracer(Hook):
 
     @property
     def lm_calls(self) -> list[LMCallNode]:
-        """Model calls outside of the module calls that are recorded, by their start."""
+        """Model calls outside the recorded module calls, by their start."""
         with self._lock:
             return list(self._lm_calls)
 
@@ -334,7 +334,7 @@ class Tracer(Hook):
             self._drop_oldest()
 
     def on_call_end(self, event: CallEnd) -> None:
-        """Close the node of the call; the module of an entry call keeps it, to be shown with it."""
+        """Close the node of the call; the module of an entry call keeps it for its summary."""
         node = self._running.pop(event.call_id or "", None)
         if node is None:
             return
@@ -388,7 +388,7 @@ class Tracer(Hook):
         return self._sample >= 1 or zlib.crc32(call_id.partition("-")[0].encode()) < self._sample * 2**32
 
     def _nearest(self, call_id: str) -> TraceNode | None:
-        """Return the node of a call, or the nearest above: the tracer of one module is not notified of all calls.
+        """Return the node of a call, or the nearest above it: the tracer of one module is not notified of all calls.
 
         An entry call may have ended: its reward comes after it.
         """
@@ -398,9 +398,9 @@ class Tracer(Hook):
         return node or self._roots.get(call_id)
 
     def _drop_oldest(self) -> None:
-        """Leave out the oldest entry calls, whole, until the rest is within the bounds.
+        """Drop the oldest entry calls, whole, until the rest is within the limits.
 
-        Calls of them that still run are known, and no longer shown; they hold nothing that has ended.
+        Their calls that still run stay known, but are not shown; they no longer hold the calls that have ended.
         """
         size = self._size
         while size.calls > self._max_calls or size.lm_calls > self._max_calls * _LM_CALLS_PER_CALL:
@@ -424,7 +424,7 @@ class Tracer(Hook):
         return {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the trace as one page that needs nothing else: a bar per call, and everything about each call.
+        """Return the trace as one self-contained page: a bar per call, and everything about each call.
 
         Args:
             path: The file to write, atomically; None for the text alone.
@@ -433,7 +433,7 @@ class Tracer(Hook):
             ArgumentError: `path` is not a path.
             SaveError: The file cannot be written.
 
-        Source: Chrome's trace viewer, Jaeger; differs: one file, opened without network.
+        Source: Chrome's trace viewer, Jaeger; differs: one file, which opens offline.
         """
         return PAGES["html"](self.to_json(), path)
 
@@ -455,12 +455,13 @@ class Tracer(Hook):
 class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
     """Record the calls of a block as a tree.
 
-    The block gives a `Tracer`: `t.roots` with `children` and `lm_calls`, `t.to_json()`, `t.to_html(path)`, `str(t)`.
+    Entering the block returns a `Tracer`: `t.roots` with `children` and `lm_calls`, `t.to_json()`, `t.to_html(path)`,
+    `str(t)`.
 
     Args:
         values: Whether inputs and outputs are kept.
         sample: Share of the entry calls to keep, chosen by their ids.
-        max_calls: Beyond so many calls, or ten times as many model calls, whole entry calls go, the oldest first;
+        max_calls: Beyond this many calls, or ten times as many model calls, the oldest entry calls are dropped whole;
             `t.dropped` counts them.
 
     Raises:
@@ -478,7 +479,7 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
         super().__init__()
         self._make = lambda: Tracer(values, sample, max_calls)
-        self._make()  # so that wrong arguments are found here, not at the block
+        self._make()  # so that wrong arguments raise here, not at the block
 
     def __enter__(self) -> Tracer:
         tracer = self._make()

@@ -554,7 +554,7 @@ def test_a_hook_in_a_foreign_context_raises_nothing():
 
 def test_a_misspelt_method_is_refused():
     """It would never be called; what a mixin calls itself is its own."""
-    with pytest.raises(ConfigError, match=r"class Wrong: hooks are never called by 'on_lm_finish'. .*on_lm_begin, on_"):
+    with pytest.raises(ConfigError, match=r"class Wrong: no event calls 'on_lm_finish'. .*on_lm_begin, on_"):
         type("Wrong", (Hook,), {"on_lm_finish": lambda self, event: None})
     with pytest.raises(ConfigError, match="'on_call_ends'. Did you mean 'on_call_end'?"):
         type("Wrong", (Hook,), {"on_call_ends": lambda self, event: None})
