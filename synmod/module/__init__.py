@@ -1,8 +1,8 @@
 """Modules: lifecycle, build, call, config.
 
-Floor: 6. Purpose: what a `Module` is, and what happens in one call of it. State: one record per module, two
-ContextVars (the frame of `scope`, the running build). Speed: a nested call of a built module on a value makes a frame
-and a few identity checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
+Floor: 6. Purpose: the class `Module`, and the steps of one call. State: one record per module, two ContextVars (the
+frame of `scope`, the running build). Speed: a nested call of a built module on a value costs a frame and a few identity
+checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
 """
 
 from .calling import build

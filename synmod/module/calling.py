@@ -1,8 +1,8 @@
 """One call, step by step, with values or with symbols, and the build before the first. `call_module` is hot and flat.
 
-A module is built once for all concurrent callers: the first one builds, the others look again when the build has ended.
-In a call everything after the frame is set is left through one `try`, so that return, error and cancellation restore
-what was. The common case (values whose schemas were seen before, no listeners) takes a few identity checks.
+A module is built once for all concurrent callers: the first builds, the others wait for the end and check again. All
+of a call after its frame is set is in one `try`, so that return, error and cancellation restore the state before. The
+common case (values whose schemas were seen before, no listeners) takes a few identity checks.
 """
 
 import inspect
@@ -26,15 +26,15 @@ from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal
 
 
 class SymbolicFrame:
-    """The block in which a module runs on symbols: its frame is the current one.
+    """A block in which a module runs on symbols, with the current frame.
 
-    A class, because what `contextlib` makes of a generator writes to exceptions that pass, which frozen ones refuse.
+    A class, because a `contextlib` generator assigns `__traceback__` to passing exceptions, which frozen ones refuse.
 
     Args:
         module: The module.
-        training: As the caller gave it.
-        inputs: Its positional arguments, for the note of a failure; None inside a call of the same module, which notes
-            its own failure, and to which nothing goes on that was stashed in the block.
+        training: The caller's `training`.
+        inputs: The positional arguments, for the note of a failure; None inside a call of the same module, which notes
+            its own failure and receives nothing stashed in the block.
     """
 
     __slots__ = ("_frame", "_inputs", "_module", "_token", "left")
@@ -43,7 +43,7 @@ class SymbolicFrame:
         self._module = module
         self._inputs = inputs
         self.left: Mapping[Any, Any] | None = None
-        """What the call has left beside its outputs, once it has ended."""
+        """The stashed values that the call left, beside its outputs; set when it ends."""
         parent = nearest_live(FRAME.get())
         phase = scope.phase_in(scope.ambient(), parent)
         record = module._record
@@ -82,14 +82,14 @@ _MARK = "_synmod_noted_in"
 
 
 def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
-    """Note where a call failed, or where a cancellation found it waiting; an interrupt is none of the call's.
+    """Add the place of a failed call to the error; of a cancelled call, record where it waited. Interrupts get no note.
 
     Args:
-        error: What was raised; a note is added unless a call below has done so already. An object that is raised again
-            in another run (a shared build error, a scripted reply) keeps its first note.
+        error: The exception; a note is added unless a nested call has added one. An exception that is raised again in
+            another run (a shared build error, a scripted reply) keeps its first note.
         frame: The frame of the call.
         module: The module that was called.
-        inputs: Its positional arguments.
+        inputs: The positional arguments.
     """
     if is_cancellation(error):
         scope.note_waiting(frame)
@@ -101,7 +101,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
                 for leaf in contract.leaves_of_any(inputs)
                 if contract.is_datum(leaf)
             ]
-            if titles or not inputs:  # what is not data is told of by the error itself
+            if titles or not inputs:  # the error itself names arguments that are not data
                 note += f", while building on {', '.join(titles) or 'no inputs'}"
         if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
             note += ": is an `await` missing, as in `reply = await module(inputs)`?"
@@ -113,7 +113,7 @@ def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs:
 
 
 _REMEDIES = (
-    "A schema was to be found by running `call` on symbols, which have no values. Say what comes out: "
+    "`call` ran on symbols, which have no values, to find its output schema. Declare the output instead: "
     "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
 )
 
@@ -123,15 +123,15 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
 
     Args:
         module: The module.
-        args: Positional arguments, at least one leaf of them (or of `kwargs`) a symbol.
+        args: Positional arguments; at least one leaf of them, or of `kwargs`, is a symbol.
         kwargs: Keyword arguments.
-        training: As the caller gave it.
+        training: The caller's `training`.
 
     Returns:
-        A nest of fresh symbols, each of which remembers this call.
+        A nest of fresh symbols, each of which records this call.
 
     Raises:
-        ArgumentError, CallError, SchemaError: As a call with values raises them.
+        ArgumentError, CallError, SchemaError: As for a call with values.
         BuildError: The module cannot be built.
         SymbolicValueError: Nothing declares the output, and `call` reads a value.
     """
@@ -145,13 +145,13 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         outputs = await output_symbols(module, args, kwargs)
         if module._record.runner is not None:
             module._record.runner.assume(module, frame)
-    decided = {} if training is None else {"training": training}  # what was said of this call holds when it runs
+    decided = {} if training is None else {"training": training}  # applies when the step runs
     flow.record_call(module, args, {**kwargs, **decided}, outputs, block.left)
     return outputs
 
 
 async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Trace a `call` whose output is declared, as far as it can be traced: what is inside builds, and is checked."""
+    """Trace a `call` whose output is declared, as far as possible, to build and check the modules inside."""
     record = module._record
     if record.flow is not None or record.declaration.declares_spec or contract.declared_outputs(module).nothing:
         return
@@ -163,18 +163,18 @@ async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
 
 
 async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Find the outputs of a call as fresh symbols: overridden spec, declaration, or a trace."""
+    """Return the outputs of a call as fresh symbols, from an overridden spec, a declaration, or a trace."""
     with discarding_writes():
         outputs = module.compute_output_spec(*args, **kwargs)
         if inspect.isawaitable(outputs):
             outputs = await outputs
-    if module._record.declaration.declares_spec:  # what a user's method returned may hold classes and schemas
+    if module._record.declaration.declares_spec:  # a user's method may return classes and schemas
         outputs = contract.symbols_of(outputs, f"{module.name}: compute_output_spec")
     return contract.symbolic_outputs(module, outputs)
 
 
 async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
-    """What `Module.compute_output_spec` answers: the declared outputs, else those of a trace."""
+    """Return the declared outputs, else those of a trace: the default of `Module.compute_output_spec`."""
     declared = contract.declared_outputs(module)
     if not declared.nothing:
         return declared.fresh()
@@ -182,7 +182,7 @@ async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> A
 
 
 async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Run `call` on symbols; what it writes into Variables is thrown away.
+    """Run `call` on symbols; its writes into Variables are discarded.
 
     Raises:
         NoCallError: The class defines no `call`.
@@ -221,16 +221,16 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 
 async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Build `module` on these inputs unless it is built; wait where other code is building it, then look again.
+    """Build `module` on these inputs unless it is built; if other code is building it, wait, then check again.
 
     Args:
         module: The module.
-        args: Positional inputs, as `call` gets them.
+        args: Positional inputs, as passed to `call`.
         kwargs: Keyword inputs.
 
     Raises:
-        BuildError: The build waits for itself, or cannot be given its inputs.
-        Exception: What the module's `build` raised.
+        BuildError: The build waits for itself, or an input of it is missing.
+        Exception: Any exception of the module's `build`.
     """
     record = module._record
     while not is_ready_here(record):
@@ -253,7 +253,7 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Run the module's own `build` as `mine`."""
+    """Run the module's own `build` in the block `mine`."""
     with mine:
         before = dict(attributes_of(module))
         inputs = _symbols_for(module, args, kwargs)
@@ -263,7 +263,7 @@ async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Map
 
 
 def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[str] = frozenset()) -> None:
-    """Note that the module's own build is done, what it was built on and which attributes it assigned, and seal it."""
+    """Record that the module's own build is done, on which inputs and with which new attributes; then seal it."""
     record = module._record
     record.build_config, record.made_in_build = arguments, assigned
     record.built = True
@@ -272,10 +272,10 @@ def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[st
 
 
 async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
-    """Run the body under a frame of its own, between the build events, which show the place of the call that builds."""
+    """Run the body in its own frame, between the build events, whose place is that of the call that builds."""
     caller = scope.current_call()
     with SymbolicFrame(module) as frame:
-        is_load = module._record.restored is not None  # which is not an event
+        is_load = module._record.restored is not None  # a load sends no build events
         listeners = () if is_load else hooks_for(scope.ambient(), module._record.hooks)
         place = caller if caller is not None and caller.owner is module._record else frame
         started = perf_counter()
@@ -293,7 +293,7 @@ async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
 
 
 async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
-    """Run the class's own `build`, plain or async; what it assigns stays, also where a trace reaches it."""
+    """Run the class's own `build`, plain or async; its writes into Variables are kept, even inside a trace."""
     with keeping_writes():
         body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
         pending = body(*inputs.args, **inputs.kwargs)
@@ -302,11 +302,11 @@ async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
 
 
 def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
-    """Return the arguments of a module's own `build`: a symbol in the place of each value.
+    """Return the arguments for a module's own `build`: a symbol in place of each value.
 
     Raises:
-        CallError: What was given by keyword for a required parameter is not data.
-        BuildError: A required parameter is left open; names it.
+        CallError: A keyword argument for a required parameter is not data.
+        BuildError: A required parameter has no argument; names it.
     """
     signature = module._record.declaration.build
     data = contract.data_among(kwargs)
@@ -320,7 +320,7 @@ def _symbols_for(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
             raise contract.wrong_leaf(module, name, kwargs[name])
     if missing:
         raise errors.BuildError(
-            f"{where(module)}: build{signature} is left without {', '.join(map(repr, missing))}. It receives a "
+            f"{where(module)}: build{signature} has no argument for {', '.join(map(repr, missing))}. It receives a "
             "symbol for each positional input of call, and the keyword data that it names."
         )
     return inspect.BoundArguments(signature, {name: contract.fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
@@ -333,19 +333,19 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     """Build a module and everything below it, on symbols: no model is called and no value changes.
 
     Args:
-        module: The module; a program that has its Inputs needs no schemas.
-        *schemas: What the positional inputs of `call` will be: data models, schemas, symbols, values (their schema is
-            taken), or nests of them.
-        training: The mode in which `call` is followed.
-        **named: The same for keyword inputs; what declares no data goes to `call` as it is.
+        module: The module; a program with its own Inputs needs no schemas.
+        *schemas: The positional inputs of `call`: data models, schemas, symbols, values (only their schema is used), or
+            nests of them.
+        training: The mode in which `call` is traced.
+        **named: The keyword inputs, likewise; values that do not declare data are passed to `call` unchanged.
 
     Returns:
-        The symbolic outputs; None if `call` must read a value, nothing is left unbuilt, and no output is declared.
+        The symbolic outputs; None if `call` must read a value, all modules are built, and no output is declared.
 
     Raises:
         BuildError: A module below defines `build` and was not reached; or a build waits for itself, calls a model, or
-            cannot be given its inputs.
-        SchemaError: A schema does not meet a contract.
+            misses an input.
+        SchemaError: A schema does not satisfy a contract.
         ArgumentError: The schemas do not fit the signature of `call`.
         SkipVerifyError: The skip connections below do not match.
         NoCallError: The class defines neither `call` nor `build`, and schemas were given.
@@ -357,7 +357,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
         >>> sm.run(sm.build, sm.Identity(), Query).keys()
         ('question',)
 
-    Source: Keras `Model.build`; differs: schemas for shapes, everything or nothing.
+    Source: Keras `Model.build`; differs: schemas instead of shapes, atomic.
     """
     place = f"{where(module)}: sm.build"
     args = tuple(contract.symbols_of(schema, place) for schema in schemas) or declaring.own_inputs_of(module)
@@ -365,7 +365,7 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
     while True:
         try:
             with SymbolicFrame(module, training, args) as frame, Build() as whole:
-                if module._record.building is None:  # another caller's build restores what it began with
+                if module._record.building is None:  # else the other caller's build restores the module
                     whole.remember(module)
                 return await _verified(module, args, kwargs, is_root=frame.parent is None)
         except BaseException as error:
@@ -376,12 +376,12 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
 
 
 def _by_keyword(value: Any, place: str) -> Any:
-    """A symbol for what declares data; anything else is for `call` itself."""
+    """Return a symbol for a value that declares data; return anything else unchanged, for `call`."""
     return contract.symbols_of(value, place) if kind_of(value) != LEAF or contract.is_declaration(value) else value
 
 
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
-    """Build, and check the wiring of a whole program; a fault there explains more than the call that met it."""
+    """Build, and check the wiring of a whole program; a wiring error explains more than the error of a single call."""
     if is_root:
         declaring.verify_wiring(module, is_whole=False)
     try:
@@ -395,17 +395,17 @@ async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, 
         raise
     if is_root:
         declaring.verify_wiring(module)
-    for _, each in _modules_below(module):  # what the build did not come by: no trace has called it
+    for _, each in _modules_below(module):  # built modules that no trace has called
         if each._record.built:
             seal(each)
     return outputs
 
 
 async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Build the module, then all below it that following `call` reaches, also where the output is declared.
+    """Build the module, then all modules below it that a trace of `call` reaches, also if the output is declared.
 
-    Where a functional program, or an overridden `compute_output_spec`, follows what is inside by itself, `call` is
-    traced only if something below is unbuilt.
+    A functional program, or an overridden `compute_output_spec`, builds the modules inside by itself; then `call` is
+    traced only if a module below is still unbuilt.
     """
     record, declaration = module._record, module._record.declaration
     given, call = args or kwargs, declaration.call
@@ -416,7 +416,7 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         contract.check_signature(module, call, args, kwargs)
         contract.check_inputs(module, args, kwargs)
     elif given and not declaration.defines_build:
-        raise contract.no_call(module)  # nobody would look at the schemas
+        raise contract.no_call(module)  # nothing would use the schemas
     await ensure_built(module, args, kwargs)
     outputs: Any = None
     reason = ""
@@ -426,7 +426,7 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
             try:
                 outputs = await trace(module, args, kwargs)
             except errors.SymbolicValueError as error:
-                reason = f" call could not be followed to them: {error}"
+                reason = f" The trace of call did not reach them: {error}"
         if declaration.declares_spec or not contract.declared_outputs(module).nothing:
             outputs = await output_symbols(module, args, kwargs)
     elif hasattr(module, "call"):
@@ -441,18 +441,18 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 
 def unbuilt_below(module: Module) -> list[KeyPath]:
-    """The paths of all modules, `module` included, that define `build` and are unbuilt."""
+    """Return the paths of all unbuilt modules, `module` included."""
     return [path for path, each in _modules_below(module) if not each.built]
 
 
 def _modules_below(module: Module) -> list[tuple[KeyPath, Module]]:
-    """List the modules of a tree with their paths, each once."""
+    """Return the modules of a tree with their paths, each once."""
     visits = (visit for visit in walk(module) if visit.first and visit.impl is not None and visit.impl.is_module)
     return [(visit.path, visit.value) for visit in visits]
 
 
 def _expression(path: KeyPath) -> str:
-    """How code of the root writes a path."""
+    """Return the expression for a path, as code in the root writes it."""
     steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
     return f"self{''.join(steps)}"
 
@@ -463,7 +463,7 @@ def was_cancelled(failure: BaseException) -> bool:
 
 
 def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseException | None) -> None:
-    """Count an ended entry call, and hand its rewards to the blocks around it if it returned."""
+    """Count an ended entry call, and pass its rewards to the blocks around it if it returned."""
     if failure is not None and was_cancelled(failure):
         record.counters.count_cancelled(phase)
         return
@@ -475,13 +475,13 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
 
 
 def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
-    """Count a nested call that failed, and drop the rewards that it and the calls below it gave."""
+    """Count a failed nested call, and drop the rewards given by it and the calls below it."""
     if not was_cancelled(failure):
         record.counters.count_nested()
     frame.root.failed_calls.add(frame.number)
 
 
-async def call_module(  # noqa: C901  # flat: what it called would cost every call of every program
+async def call_module(  # noqa: C901  # flat: a function call more here would slow down every call of every program
     module: Module, /, *args: Any, training: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call a module: `await module(x)`.
@@ -489,20 +489,20 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
     Args:
         module: The module.
         *args: Data: data models, symbols, None, or lists, tuples and dicts of them.
-        training: Training mode for this call and those below; None takes what encloses it.
-        **kwargs: Anything that `call` takes by keyword.
+        training: Training mode for this call and the calls inside it; None takes the mode of the enclosing call.
+        **kwargs: Any keyword arguments of `call`.
 
     Returns:
-        What `call` returned, as data; symbols where symbols went in; None where the call is not taken.
+        The result of `call`, as data; symbols if an argument is a symbol; None if the call is skipped.
 
     Raises:
         CallError: A leaf of an argument, or of the output, is not data.
         ArgumentError: The arguments do not fit the signature of `call`.
-        SchemaError: An input misses the contract, or the output what was declared.
+        SchemaError: An input does not satisfy the contract, or the output its declaration.
         BuildError: The module cannot be built.
         NoCallError: The class defines no `call`.
-        DeadlineExceeded: An enclosing deadline is over.
-        Exception: What `call` raised, as itself, with one note.
+        DeadlineExceeded: An enclosing deadline has passed.
+        Exception: Any exception of `call`, unchanged except for one note.
     """
     record = module._record
     call = record.declaration.call
@@ -593,7 +593,7 @@ async def call_module(  # noqa: C901  # flat: what it called would cost every ca
         frame.live = False
         try:
             FRAME.reset(token)
-        except ValueError:  # collected in another context, where there is nothing to go back to
+        except ValueError:  # closed by the garbage collector in another context: there is nothing to restore
             pass
         if parent is None:
             end_entry(record, frame, phase, failure)

@@ -1,4 +1,4 @@
-"""Making modules, and how they were made: the recorded arguments, config, repr, build configs, copies."""
+"""Construct modules and record how: constructor arguments, config, repr, build configs, copies."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
         kwargs: Keyword arguments.
 
     Returns:
-        The arguments given, by parameter name: `*args` as one list, `**kwargs` by name, plain containers copied. None
-        where they cannot be told apart by name.
+        The given arguments by parameter name: `*args` as one list, `**kwargs` by name, plain containers copied. None
+        if the signature is unknown, or a name is not unique.
 
     Raises:
-        ConfigError: They do not fit the signature.
+        ConfigError: The arguments do not fit the signature.
 
     Source: PyGlove, Keras' auto config.
     """
@@ -45,13 +45,13 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
     except TypeError as error:
         name, known = declaration.cls.__name__, declaration.keywords
         unknown = [keyword for keyword in kwargs if keyword not in known]
-        if unknown:  # also where an argument is missing: it may be the one that was misspelt
+        if unknown:  # first, even if an argument is missing: it may be the misspelt one
             raise unknown_keyword(name, unknown[0], known, signature) from None
         by_position = [p.name for p in signature.parameters.values() if p.kind in POSITIONAL]
         if len(args) > len(by_position):
             first = f"only {', '.join(by_position)}" if by_position else "nothing"
             others = ", ".join(f"{keyword}=..." for keyword in known if keyword not in by_position)
-            raise errors.ConfigError(f"{name}: {error}: {first} goes by position, by keyword go {others}.") from None
+            raise errors.ConfigError(f"{name}: {error}: {first} by position, {others} by keyword.") from None
         raise errors.ConfigError(f"{name}: {error}. It takes {', '.join(known)}.") from None
     recorded: dict[str, Any] = {}
     for name, value in bound.items():
@@ -68,7 +68,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 
 
 def _kept(value: Any) -> Any:
-    """Copy plain containers, so that later changes by the caller do not reach the record; keep all else."""
+    """Copy plain containers, so that later changes by the caller do not reach the record; keep anything else."""
     try:
         return leaves.copied(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
     except errors.CallError:  # a container that holds itself
@@ -78,12 +78,12 @@ def _kept(value: Any) -> Any:
 def unknown_keyword(
     name: str, keyword: str, known: list[str], signature: inspect.Signature | None = None
 ) -> errors.ConfigError:
-    """The error for a keyword that no constructor on the way takes; `signature`: of one that hands nothing on."""
+    """Return the error for a keyword that no constructor accepts; `signature` is that of one without `**kwargs`."""
     remedy = ""
     if signature is not None and keyword in ModuleOptions.__annotations__:
         taken = "".join(f"{parameter}, " for parameter in signature.parameters.values())
         remedy = (
-            f" {keyword!r} is an argument of every module that hands it on: write "
+            f" {keyword!r} is an argument of Module, which a class must pass on: write "
             f"`def __init__(self, {taken}**options)` and `super().__init__(**options)` in {name}."
         )
     return errors.ConfigError(
@@ -102,12 +102,12 @@ def construct(
     hooks: Sequence[scope.Hook] | None = None,
     **unknown: Any,
 ) -> None:
-    """Set the labels, the mask and the hooks of a module.
+    """Set the labels, `trainable` and the hooks of a module: `Module.__init__`.
 
     Raises:
-        ConfigError: An unknown keyword; it came here through a `**kwargs` and must not vanish.
+        ConfigError: A keyword, passed on through `**kwargs`, is unknown.
         BadNameError: The name is not an identifier.
-        ArgumentError: A hook that cannot be one.
+        ArgumentError: A hook is invalid.
     """
     if unknown:
         raise unknown_keyword(type(module).__name__, next(iter(unknown)), module._record.declaration.keywords)
@@ -117,7 +117,7 @@ def construct(
         module.description = description
     module.trainable = trainable
     if hooks is not None and not isinstance(hooks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise errors.ArgumentError(f"{module.name!r}: hooks is {hooks!r}; give a list of hooks, `hooks=[...]`.")
+        raise errors.ArgumentError(f"{module.name!r}: hooks is {hooks!r}; pass a list of hooks, `hooks=[...]`.")
     for hook in hooks or ():
         module.add_hook(hook)
 
@@ -126,7 +126,7 @@ M = TypeVar("M", bound="Module")
 
 
 def get_config(module: Module) -> dict[str, Any]:
-    """The constructor arguments of `module` as live values, those assigned anew later with their present value.
+    """Return the constructor arguments of `module` as live values; for attributes assigned since, the present value.
 
     Raises:
         ConfigError: The module was not made by calling its class, or its arguments have no names.
@@ -149,7 +149,7 @@ def get_config(module: Module) -> dict[str, Any]:
 
 
 def in_signature_order(record: ModuleRecord) -> list[str]:
-    """The names of the arguments given, and of the parameters whose attribute was assigned anew, in their order."""
+    """Return the names of the given arguments, and of the parameters whose attribute was reassigned, in order."""
     signature = record.declaration.init or inspect.Signature()
     named = [name for name, p in signature.parameters.items() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     given = record.arguments or {}
@@ -158,7 +158,7 @@ def in_signature_order(record: ModuleRecord) -> list[str]:
 
 
 def _present_value(module: Module, name: str, given: Any) -> Any:
-    """The value of an argument as of now: given, or that of its attribute where that was assigned anew."""
+    """Return the present value of an argument: as given, or that of its attribute if it was reassigned."""
     record = module._record
     if name in LABELS:
         return getattr(record, name) if is_passed_on(record, name) else given
@@ -174,7 +174,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
 
 
 def is_passed_on(record: ModuleRecord, label: str) -> bool:
-    """Whether the constructor took a label as it was given, so that it would take the present one likewise."""
+    """Whether the constructor kept a label as given, so that it would also keep the present one."""
     if record.given is None or record.arguments is None or label not in record.arguments:
         return False
     as_given = dict(zip(("name", "description", "trainable"), record.given, strict=True))
@@ -185,7 +185,7 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
     """Call the constructor of `cls` with a config.
 
     Raises:
-        ConfigError: A key that the constructor does not take.
+        ConfigError: The constructor does not accept a key.
     """
     signature = declaration_of(cls).init
     if signature is None:
@@ -206,9 +206,9 @@ def from_config(cls: type[M], config: Mapping[str, Any]) -> M:
 
 
 def constructor_call(module: Module) -> str:
-    """The constructor call that made `module`: given arguments only, in signature order, defaults left out.
+    """Return the constructor call that made `module`: given arguments only, in signature order, defaults left out.
 
-    What stands too deep in others is cut short: Python writes containers by recursion.
+    Arguments nested too deeply are shown as `...`: the `repr` of containers is recursive.
     """
     record, shown = module._record, ["..."]
     if record.arguments is not None:
@@ -220,7 +220,7 @@ def constructor_call(module: Module) -> str:
 
 
 def _shown_arguments(signature: inspect.Signature, arguments: Mapping[str, Any]) -> list[str]:
-    """The arguments as code writes them: by position where they must, by keyword else."""
+    """Return the arguments as code: by position if required, else by keyword."""
     shown: list[str] = []
     star = any(arguments.get(p.name) for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL)
     for name, p in signature.parameters.items():
@@ -236,7 +236,7 @@ def _shown_arguments(signature: inspect.Signature, arguments: Mapping[str, Any])
 
 
 def _shown_skips(skips: DeclaredSkips | None) -> str:
-    """The declared names of skips; nothing where there are none."""
+    """Return the declared skip names as text; "" if there are none."""
     if skips is None:
         return ""
     peeked = f" peek={sorted(skips.peek)!r}" if skips.peek else ""
@@ -256,7 +256,7 @@ def _shown(value: Any) -> str:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Compare with a default; whatever a hostile `__eq__` returns or raises counts as different."""
+    """Whether a value is the default; compares plain values by `repr`, so that no `__eq__` of a user runs."""
     same = type(value) is type(default) and type(value) in (str, int, float, bool, tuple, list, dict)
     return value is default or (same and repr(value) == repr(default))
 
@@ -265,7 +265,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def build_config_json(module: Module) -> dict[str, Any] | None:
-    """Return the schemas a module was built on, by parameter of `build`; None for one that was not."""
+    """Return the schemas a module was built on, by parameter of `build`; None if there are none."""
     built_on = module._record.build_config
     return None if built_on is None else {"schemas": {name: _to_json(nest) for name, nest in built_on.items()}}
 
@@ -289,17 +289,17 @@ def _from_json(json: Any) -> Any:
         return {key: _from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
     if not isinstance(json, dict):
         raise errors.ConfigError(
-            f"a build config has a schema, null, a list or {{'dict': ...}} for an input, not {json!r:.100}."
+            f"an input of a build config is a schema, null, a list or {{'dict': ...}}, not {json!r:.100}."
         )
     return data.symbol(data.declare(json))
 
 
 def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the symbols by parameter of `build` that a config describes.
+    """Return the symbols of a build config, by parameter of `build`.
 
     Raises:
-        ConfigError: It is not a build config of this class.
-        SchemaError: A schema in it cannot be used.
+        ConfigError: `config` is not a build config of this class.
+        SchemaError: A schema in it is unusable.
     """
     schemas = config.get("schemas")
     if len(config) != 1 or not isinstance(schemas, Mapping):
@@ -317,14 +317,14 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
 
 
 def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
-    """Bring an unbuilt module to the state that a build config describes.
+    """Build an unbuilt module on the schemas of a build config.
 
-    `build` runs on symbols, to its end. Where a load has restored what an earlier `build` made, `add_variable` returns
-    the Variables that are there.
+    `build` runs on symbols, without waiting. If a load has restored the Variables of an earlier `build`, `add_variable`
+    returns those.
 
     Raises:
-        BuildError: The `build` waits for something; everything is undone.
-        ConfigError: It is not a build config of this class.
+        BuildError: `build` awaits something that does not return at once; everything is undone.
+        ConfigError: `config` is not a build config of this class.
     """
     record = module._record
     if config is None or record.built:
@@ -338,13 +338,13 @@ def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
         leaves.drive(_build_alone(module, bound.args, bound.kwargs))
     except leaves.Suspended:
         raise errors.BuildError(
-            f"{where(module)}: its build waits for something, which plain code cannot: "
-            "use `await sm.build(module, Schema)`."
+            f"{where(module)}: its build must wait, which synchronous code cannot: use "
+            "`await sm.build(module, Schema)`."
         ) from None
 
 
 async def _build_alone(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Run the module's own build only: what is below it has a config of its own."""
+    """Run the module's own build only: the modules below have their own configs."""
     with SymbolicFrame(module, inputs=args):
         await ensure_built(module, args, kwargs)
 
@@ -353,10 +353,10 @@ async def _build_alone(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def reduce(module: Module) -> tuple[Any, ...]:
-    """What pickle stores: graph and state, without hooks.
+    """Return what pickle stores: structure and state, without hooks.
 
     Raises:
-        TypeError: A live model is held; names its path.
+        TypeError: The module holds a live model; names its path.
     """
     for visit in tree.walk(module):
         if visit.kind == "node" and tree.get_node_impl(visit.value).by_reference:
@@ -369,7 +369,7 @@ def reduce(module: Module) -> tuple[Any, ...]:
 
 
 def set_mode(module: M, *, training: bool) -> M:
-    """Set `training` and `deterministic` wherever a node below has such an attribute, and `training` on the module."""
+    """Set `training` on the module, and `training` and `deterministic` on each node below with such an attribute."""
     for visit in tree.walk(module):
         if visit.kind == "node" and visit.first:
             if visit.value is module or _can_set(visit.value, "training"):
@@ -380,7 +380,7 @@ def set_mode(module: M, *, training: bool) -> M:
 
 
 def _can_set(node: object, name: str) -> bool:
-    """Whether a node has an attribute that can be set, of its own or by its class, without running a property."""
+    """Whether a node or its class has an attribute that can be set; runs no property."""
     found = inspect.getattr_static(node, name, ABSENT)
     return found is not ABSENT and not (isinstance(found, property) and found.fset is None)
 
@@ -403,7 +403,7 @@ def with_name_scope(method: F) -> F:
         >>> Encoder().encode("x")
         'encoder'
 
-    Source: tf.Module `with_name_scope`; differs: async.
+    Source: tf.Module `with_name_scope`; differs: also for async methods.
     """
     if inspect.iscoroutinefunction(method):
 
@@ -421,17 +421,17 @@ def with_name_scope(method: F) -> F:
 
 
 class BuildMethod:
-    """A class's own `build` as a method: called from outside it is once, checked, and all or nothing."""
+    """A class's own `build` as a method; a call from outside builds the module: once, checked and atomic."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        functools.update_wrapper(self, function)  # signature, text, and whether it is abstract
+        functools.update_wrapper(self, function)  # signature, docstring and `__isabstractmethod__`
 
     def __get__(self, module: Any, owner: type | None = None) -> Any:
         return self if module is None else functools.partial(self, module)
 
     def __call__(self, module: Any, *inputs: Any, **named: Any) -> Any:
-        """Run the body where the module's own build runs (`super().build(...)`), else build the module."""
+        """Run the body if the module's own build is running (`super().build(...)`), else build the module."""
         if running_own_build(module._record) is None:
             return build(module, *inputs, **named)
         if self is inspect.getattr_static(tree.class_of(module), "build"):
@@ -440,19 +440,19 @@ class BuildMethod:
 
 
 def empty_build(_module: Any, *_inputs: Any, **_named: Any) -> Nothing:
-    """Make nothing: the `build` of `Module`."""
+    """Do nothing: the `build` of `Module`."""
     return Nothing()
 
 
 class Nothing:
-    """What the empty build returns: it may be awaited, and may be left alone."""
+    """The result of the empty build: may be awaited or not, unlike a coroutine."""
 
     def __await__(self) -> Iterator[Any]:
         return iter(())
 
 
 class ModuleMeta(ABCMeta):
-    """Checks a class of modules when it is made, and records the arguments of each construction.
+    """Checks a class of modules when it is defined, and records the arguments of each construction.
 
     Source: Equinox's `Module` metaclass, PyGlove's captured arguments.
     """
@@ -462,10 +462,10 @@ class ModuleMeta(ABCMeta):
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> ModuleMeta:
         if not namespace.get("_is_module_base"):
-            namespace.pop("__slots__", None)  # every module has a `__dict__`, where the graph looks
+            namespace.pop("__slots__", None)  # every module needs a `__dict__`, from which the graph is read
             for public, kept in SPECS.items():
-                if public in namespace:  # also as a property, which is asked under the other name
-                    namespace[kept] = namespace.pop(public)  # the name itself is a property of every instance
+                if public in namespace:  # also a property, which is then read under the other name
+                    namespace[kept] = namespace.pop(public)  # the public name is a property of `Module`
         return ABCMeta.__new__(mcls, name, bases, namespace, **kwargs)
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **kwargs: Any) -> None:
@@ -473,7 +473,7 @@ class ModuleMeta(ABCMeta):
         if not is_base(cls):
             check_class(cls)
         build = inspect.getattr_static(cls, "build")
-        if not isinstance(build, BuildMethod):  # written in this class, or in a class beside `Module`
+        if not isinstance(build, BuildMethod):  # defined in this class, or in a mixin that is not a Module
             cls.build = BuildMethod(build)
         cls._declaration = ClassDeclaration(cls)
         for base in reversed(bases):
@@ -481,10 +481,10 @@ class ModuleMeta(ABCMeta):
             if skips is not None:
                 cls._declaration.declare_skips(skips)
 
-    if not TYPE_CHECKING:  # a checker shall read the constructor of the class itself
+    if not TYPE_CHECKING:  # type checkers read the `__init__` of the class instead
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Record the arguments, make the instance, and note that its construction is over."""
+            """Record the arguments, make the instance, and mark its construction as ended."""
             arguments = capture(cls._declaration, args, kwargs)
             module = cls.__new__(cls, *args, **kwargs)
             if isinstance(module, cls):
@@ -497,10 +497,10 @@ class ModuleMeta(ABCMeta):
 
         @property
         def __signature__(cls) -> inspect.Signature:
-            """What the constructor takes, for `help`, `inspect` and notebooks: `__call__` would hide it from them."""
+            """The signature of `__init__`, for `help`, `inspect` and notebooks, from which `__call__` would hide it."""
             return inspect.signature(MethodType(cls.__init__, cls))  # bound to anything: without `self`
 
 
 def declaration_of(cls: ModuleMeta) -> ClassDeclaration:
-    """Return what is known of a class of modules: its signatures, names and skips, read when the class was made."""
+    """Return the declaration of a class of modules: its signatures, names and skips."""
     return cls._declaration

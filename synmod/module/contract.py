@@ -1,7 +1,7 @@
-"""What goes into a call and what comes out: distinguished, converted to data, and checked against what is declared.
+"""The inputs and outputs of a call: convert them to data, and check them against their declarations.
 
-A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, one value of a
-schema that was seen before, is one lookup, which the hot call makes by itself.
+A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, of one value whose
+schema was seen before, is one lookup, which `call_module` makes inline.
 """
 
 import inspect
@@ -36,7 +36,7 @@ def _fields(schema: Mapping[str, Any]) -> str:
 
 
 class Shown(str):
-    """A text that is shown without quotes."""
+    """A str whose repr has no quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -62,7 +62,7 @@ def is_datum(leaf: Any) -> TypeGuard[JsonDataModel[Any] | SymbolicDataModel]:
 
 
 def leaves_of_any(x: Any) -> list[Any]:
-    """List the leaves of anything; what cannot be a nest, since it holds itself, is one leaf."""
+    """Return the leaves of any object; a container that holds itself is one leaf."""
     try:
         return leaves(x)
     except CallError:
@@ -70,23 +70,23 @@ def leaves_of_any(x: Any) -> list[Any]:
 
 
 def is_data(nest: Any) -> bool:
-    """Whether a nest holds nothing but values, symbols and None."""
+    """Whether a nest holds only values, symbols and None."""
     return all(leaf is None or isinstance(leaf, DATA) for leaf in leaves_of_any(nest))
 
 
 def is_nothing(nest: Any) -> bool:
-    """Whether a nest is None, or not empty and holds nothing but None."""
+    """Whether a nest is None, or is not empty and holds only None."""
     found = leaves_of_any(nest)
     return bool(found) and all(leaf is None for leaf in found)
 
 
 def fresh(nest: Any) -> Any:
-    """Return a nest with a fresh symbol in place of every value and symbol: schemas, never data."""
+    """Return a nest with a fresh symbol in place of every value and symbol."""
     return map_leaves(lambda x: symbol(x._schema, x._model, x._label) if is_datum(x) else x, nest)
 
 
 def is_declaration(x: Any) -> bool:
-    """Whether something other than a schema declares data."""
+    """Whether an object is a declaration of data other than a schema."""
     if isinstance(x, type):
         return hasattr(x, "model_fields")
     return isinstance(x, JsonDataModel | SymbolicDataModel | DataModel)
@@ -98,11 +98,11 @@ def symbols_of(spec: Any, at: str) -> Any:
     Args:
         spec: Data model classes, instances or values, symbols, schemas, None; lists, tuples and dicts of them. A dict
             that holds a data model or a symbol at any depth is a nest, any other dict is a schema.
-        at: What is declared, for messages.
+        at: The name of the declaration, for messages.
 
     Raises:
-        ArgumentError: A leaf declares nothing.
-        SchemaError: A schema cannot be used.
+        ArgumentError: A leaf does not declare data.
+        SchemaError: A schema is unusable.
     """
     if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
         return symbol(data.declare(spec), None)
@@ -121,7 +121,7 @@ def symbols_of(spec: Any, at: str) -> Any:
 
 
 def _paired(wanted: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
-    """Pair each symbol of a nest with what stands there; None fits anywhere, a list and a tuple count as one.
+    """Pair each symbol of a nest with the leaf at its place; None fits anywhere, and a list matches a tuple.
 
     Raises:
         LookupError: The structures differ.
@@ -137,20 +137,20 @@ def _paired(wanted: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPat
         yield path, wanted, nest
         return
     left, right = take_apart(wanted), take_apart(nest)
-    there = dict(zip(right.steps, right.children, strict=True))
-    if len(left.children) != len(there):
+    by_step = dict(zip(right.steps, right.children, strict=True))
+    if len(left.children) != len(by_step):
         raise LookupError
     for step, part in zip(left.steps, left.children, strict=True):
-        yield from _paired(part, there[step], (*path, step))
+        yield from _paired(part, by_step[step], (*path, step))
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
 def is_not_taken(call: CallSignature, args: tuple[Any, ...]) -> bool:
-    """Whether a positional argument is None (or a nest of nothing but None) where None is not taken.
+    """Whether a positional argument is None (or a nest of None only) and its parameter does not accept None.
 
-    What goes to `*args` counts as one nest.
+    All arguments for `*args` count as one nest.
     """
     for parameter, argument in zip(call.positional, args, strict=False):
         if not parameter.takes_none and is_nothing(argument):
@@ -178,10 +178,10 @@ def convert_arguments(
     Args:
         module: The module that is called.
         args: Positional arguments: data.
-        kwargs: Keyword arguments: anything, but data where a parameter is declared so.
+        kwargs: Keyword arguments: data for parameters declared as data, anything for others.
 
     Returns:
-        The arguments as `call` gets them; containers are rebuilt only where something was converted.
+        The arguments for `call`; containers are rebuilt only if a leaf was converted.
 
     Raises:
         ArgumentError: The arguments do not fit the signature of `call`.
@@ -202,7 +202,7 @@ def convert_arguments(
 
 
 def _by_keyword(module: Module, call: CallSignature, name: str, value: Any) -> Any:
-    """Convert a keyword argument; it may be anything unless its parameter is declared as data."""
+    """Convert a keyword argument; any value is allowed unless its parameter is declared as data."""
     parameter = call.keyword(name)
     if parameter is not None and parameter.takes_data:
         return _converted(module, name, value)
@@ -212,7 +212,7 @@ def _by_keyword(module: Module, call: CallSignature, name: str, value: Any) -> A
 
 
 def _converted(module: Module, argument: int | str, nest: Any) -> Any:
-    """Convert an argument of which every leaf must be data."""
+    """Convert an argument whose leaves must all be data."""
     try:
         converted = map_leaves(_model_to_value, nest)
     except CallError as error:
@@ -227,12 +227,12 @@ def _model_to_value(leaf: Any) -> Any:
 
 
 def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
-    """Return the error for an argument of which some leaf is not data: the place, the type, and what to write.
+    """Return the error for an argument with a leaf that is not data: the place, the type, and what to write.
 
     Args:
         module: The module that was called.
         argument: The index of the argument, or its keyword.
-        nest: All of it.
+        nest: The whole argument.
     """
     path, leaf = next((path, leaf) for path, leaf in leaves_with_path(nest) if leaf is not None and not is_datum(leaf))
     if kind_of(nest) == MAPPING and not any(map(is_datum, leaves(nest))):
@@ -241,7 +241,7 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
     if inspect.isawaitable(leaf):
         remedy = "await it first, `await module(await other(x))`"
         if inspect.iscoroutine(leaf):
-            leaf.close()  # nobody can run it any more, so Python need not warn that it never ran
+            leaf.close()  # avoids the warning 'coroutine was never awaited'
     elif isinstance(leaf, type) and issubclass(leaf, DataModel):
         remedy = f"write {leaf.__name__}(...), or for composition sm.Input(data_model={leaf.__name__})"
     elif model is not None:
@@ -256,7 +256,7 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
 
 
 def _demanded_model(module: Module, argument: int | str) -> Any:
-    """Return the class of data models that an argument is declared with, None where there is not exactly one."""
+    """Return the data model class that an argument is declared with; None unless there is exactly one."""
     call = module._record.declaration.call
     parameter = call.parameter(argument) if isinstance(argument, int) else call.keyword(argument)
     if parameter is not None and parameter.model is not None:
@@ -293,10 +293,10 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
 def inputs_by_parameter(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, tuple[int | str, Any]]:
-    """Match the inputs of a call to the parameters of `build`; what it does not take is left out.
+    """Match the inputs of a call to the parameters of `build`; inputs without a parameter are left out.
 
     Returns:
-        By parameter, the index or keyword of the argument, and the argument; for `*args` the tuple of them.
+        By parameter name, the index or keyword of the argument and the argument; for `*args`, a tuple of arguments.
     """
     matched: dict[str, tuple[int | str, Any]] = {}
     taken = 0
@@ -314,22 +314,22 @@ def inputs_by_parameter(
 # -- the contract -----------------------------------------------------------------------------------------------------
 
 ANY_CLASS: Final[Any] = object()
-"""Stands for: whatever class the value was made from."""
+"""A placeholder for a class: the value may be made from any class."""
 Known: TypeAlias = dict[int, tuple[Schema, Any]]
-"""By the id of a schema: the schema, so that it lives, and the class that a value must be made from, or ANY_CLASS."""
+"""By the id of a schema: the schema, kept alive, and the class that a value must be made from, or ANY_CLASS."""
 
 
 def note_known(known: Known, value: JsonDataModel[Any], made_from: Any) -> None:
-    """Note that values of this schema fit; beyond some hundreds this begins anew."""
+    """Record that values with the schema of this one are valid; the table is cleared when it is full."""
     if len(known) >= 256:
         known.clear()
     known[id(value._schema)] = value._schema, made_from
 
 
 class Demand(NamedTuple):
-    """What is demanded of one argument, and by what.
+    """A requirement on one argument, and its origin.
 
-    A `model` is demanded to be contained: further fields are welcome. Without one each leaf must be of its schema.
+    With a `model`, the argument must have its fields and may have more. Without, each leaf must satisfy its schema.
     """
 
     spec: Any
@@ -340,9 +340,9 @@ class Demand(NamedTuple):
 
 
 class Contract:
-    """The demands of one module, with the schemas already known to meet them.
+    """The requirements on the inputs of one module, with the schemas known to satisfy them.
 
-    `known` answers the common call, one argument whose schema was seen before, by one lookup.
+    For the common call, with one argument whose schema was seen before, one lookup in `known` is enough.
     """
 
     __slots__ = ("annotated", "built_on", "is_empty", "known", "spec")
@@ -360,7 +360,7 @@ class Contract:
         self.is_empty = not (self.annotated or self.spec is not None or self.built_on)
 
     def check(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Raise SchemaError unless the arguments meet every demand."""
+        """Raise SchemaError unless the arguments satisfy every requirement."""
         by_schema = True
         for demand in self._demands(module, args, kwargs):
             try:
@@ -399,19 +399,19 @@ class Contract:
 
 
 def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise SchemaError unless the inputs meet the contract of the module."""
+    """Raise SchemaError unless the inputs satisfy the contract of the module."""
     record = module._record
     contract = record.contract
     if contract is None:
         contract = Contract(module)
-        if record.ready or not contract.built_on:  # before that, what it was built on may still be undone
+        if record.ready or not contract.built_on:  # else the build may still be undone
             record.contract = contract
     if not contract.is_empty:
         contract.check(module, args, kwargs)
 
 
 def input_spec_of(module: Module) -> Any:
-    """Return the nest of symbols that `module.input_spec` shows; None where nothing is demanded."""
+    """Return `module.input_spec`, a nest of symbols; None if nothing is required."""
     contract = Contract(module)
     if contract.spec is not None or not contract.built_on:
         return contract.spec
@@ -420,7 +420,7 @@ def input_spec_of(module: Module) -> Any:
 
 
 def declared_inputs(module: Module) -> Any:
-    """Return what `module` declares to take, as a nest of symbols: Inputs, `input_spec`, an annotation; else None."""
+    """Return the declared inputs of `module` as a nest of symbols: Inputs, `input_spec`, an annotation; else None."""
     flow = module._record.flow
     if flow is not None:
         declared = (flow.symbols[ref.index] for ref in leaves(flow.inputs))
@@ -433,11 +433,11 @@ def declared_inputs(module: Module) -> Any:
 
 
 def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: Any) -> bool:
-    """Check one leaf: True if its schema alone meets the demand, so that no other value of it need be checked."""
+    """Check one leaf; return True if its schema alone is sufficient, so that all values of it are valid."""
     model, is_value = demand.model, isinstance(leaf, JsonDataModel)
     if model is None:
         fits = leaf._schema is schema or is_subschema(leaf._schema, schema)
-    else:  # the validators of a class have not run for a value that was not made from an instance
+    else:  # for a value not made from an instance of the class, its validators have not run
         fits = data.contains(leaf._schema, schema) and (not is_value or issubclass(leaf._model or object, model))
     if fits:
         return True
@@ -455,7 +455,7 @@ def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: A
     raise SchemaError("\n".join(lines), errors)
 
 
-# -- what comes out ----------------------------------------------------------------------------------------------------
+# -- outputs -----------------------------------------------------------------------------------------------------------
 
 
 _OUTPUTS: Final = (JsonDataModel, DataModel, type(None))
@@ -464,7 +464,7 @@ _OUTPUTS: Final = (JsonDataModel, DataModel, type(None))
 class DeclaredOutputs:
     """The outputs that a module declares: a nest of symbols, or nothing.
 
-    `known` answers the common output, one value, by one lookup.
+    For the common output, one value, one lookup in `known` is enough.
     """
 
     __slots__ = ("known", "nest", "nothing")
@@ -485,7 +485,7 @@ class DeclaredOutputs:
 
 
 def declared_outputs(module: Module) -> DeclaredOutputs:
-    """Return the outputs that `module` declares; made once."""
+    """Return the outputs that `module` declares, cached."""
     record = module._record
     if record.declared is None:
         record.declared = DeclaredOutputs(module)
@@ -493,33 +493,33 @@ def declared_outputs(module: Module) -> DeclaredOutputs:
 
 
 def no_outputs(module: Module) -> Any:
-    """Return the declared structure with None at every leaf: what a call that is not taken returns."""
+    """Return the declared structure with None at every leaf: the result of a skipped call."""
     return map_leaves(lambda _: None, declared_outputs(module).nest)
 
 
 def check_output(module: Module, output: Any) -> Any:
-    """Turn what `call` returned into data, and check it where it was declared.
+    """Turn the result of `call` into data, and check it against its declaration.
 
     Args:
         module: The module that was called.
-        output: What its `call` returned.
+        output: The result of `call`.
 
     Returns:
-        The output, with instances and (where one schema is declared) a plain JSON object turned into values.
+        The output, with instances and (if one schema is declared) a plain JSON object turned into values.
 
     Raises:
-        CallError: It is not data, has another structure than declared, or is None where `call` is annotated without it.
-        SchemaError: A leaf is not valid for its declared schema.
+        CallError: The output is not data, its structure is not the declared one, or it is None against the annotation.
+        SchemaError: A leaf does not satisfy its declared schema.
     """
-    if module._record.flow is not None:  # a graph checks each of its steps against what was recorded
+    if module._record.flow is not None:  # a graph checks each of its steps itself
         return output
     if output is None:
         call = module._record.declaration.call
         if call.outputs is UNDECLARED or call.may_return_none:
             return None
         raise CallError(
-            f"{where(module)}: call returned None, which its annotation does not allow: is a `return` missing? Where "
-            "None may come, write `| None` behind the return annotation."
+            f"{where(module)}: call returned None, which its annotation does not allow: is a `return` missing? If None "
+            "is a valid result, add `| None` to the return annotation."
         )
     declared = declared_outputs(module)
     if declared.nothing:
@@ -534,7 +534,7 @@ def check_output(module: Module, output: Any) -> Any:
     pairs = aligned(declared.nest, output)
     if pairs is None:
         raise CallError(
-            f"{where(module)}: call returned {kind_text(output)} of another structure than it declares: "
+            f"{where(module)}: call returned {kind_text(output)} whose structure differs from the declared output, "
             f"{kind_text(declared.nest)} with {len(leaves(declared.nest))} leaves."
         )
     values = (
@@ -545,7 +545,7 @@ def check_output(module: Module, output: Any) -> Any:
 
 
 def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> tuple[JsonDataModel[Any], bool]:
-    """Check one leaf against what is declared; whether its schema alone shows that it fits."""
+    """Check one leaf against its declaration; return it as a value, and whether its schema alone is sufficient."""
     if wanted is None:
         return _as_value(module, x, at), False
     schema, model = wanted._schema, wanted._model
@@ -569,7 +569,7 @@ def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> 
 
 
 def _as_value(module: Module, x: Any, at: str) -> JsonDataModel[Any]:
-    """Return a value as it is, and a model instance as a value."""
+    """Return a value unchanged, and a model instance as a value."""
     if isinstance(x, DataModel):
         return data.to_value(x)
     if not isinstance(x, JsonDataModel):
@@ -581,7 +581,7 @@ def _not_data(module: Module, x: Any, at: str) -> CallError:
     start = f"{where(module)}: call returned {kind_text(x)}{at}, which is not data."
     if isinstance(x, SymbolicDataModel):
         return CallError(
-            f"{where(module)}: call returned a symbol{at} where values went in: return what is made of the inputs."
+            f"{where(module)}: call got values but returned a symbol{at}: return a result made from the inputs."
         )
     if inspect.isawaitable(x):
         return CallError(f"{start} Write `return await ...`.")
@@ -592,7 +592,7 @@ def _not_data(module: Module, x: Any, at: str) -> CallError:
 
 
 def symbolic_outputs(module: Module, outputs: Any) -> Any:
-    """Return what a declaration or a trace gave as fresh symbols.
+    """Return the outputs of a declaration or a trace as fresh symbols.
 
     Raises:
         CallError: A leaf is not data.

@@ -1,6 +1,6 @@
-"""What a class of modules declares, checked when it is made; and how a kind of module differs from `Module`.
+"""The declarations of a class of modules, checked when it is defined; and how kinds of modules differ from `Module`.
 
-What a room above contributes (skips, orders of steps, attempts, pictures) is in a table that it fills at import.
+Rooms above register their contributions (skips, orders of steps, attempts, pictures) in a table when imported.
 """
 
 import inspect
@@ -20,25 +20,25 @@ from .record import Module
 # -- annotations and signatures ----------------------------------------------------------------------------------------
 
 UNDECLARED: Final = object()
-"""Stands for an annotation that does not declare data."""
+"""A placeholder for an annotation that does not declare data."""
 
 
 def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function, or of what `functools.wraps` made of one, without those that raise."""
+    """Return the annotations of a function, or of the function it wraps, without those that cannot be evaluated."""
     function = inspect.unwrap(function)
     resolved: dict[str, Any] = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
         alone = SimpleNamespace(__annotations__={name: annotation})
         try:
             hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), include_extras=True)
-        except Exception:  # noqa: BLE001, S112  # a text may hold any expression
+        except Exception:  # noqa: BLE001, S112  # an annotation may be any expression
             continue
         resolved[name] = hints[name]
     return resolved
 
 
 def without_none(annotation: Any) -> tuple[Any, bool]:
-    """Take `None` out of a union: the rest, and whether None was in it."""
+    """Return an annotation without None, and whether None was in it; of several other types, UNDECLARED."""
     annotation = _bare(annotation)
     if annotation is None or annotation is type(None):
         return UNDECLARED, True
@@ -50,12 +50,12 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _bare(annotation: Any) -> Any:
-    """Take off what `Annotated` adds."""
+    """Return an annotation without `Annotated`."""
     return typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
 
 
 def model_of_annotation(annotation: Any) -> type[data.DataModel] | None:
-    """The data model that `Answer` or `JsonDataModel[Answer]` names, None for any other annotation."""
+    """Return the data model of an annotation `Answer` or `JsonDataModel[Answer]`; None for any other."""
     if typing.get_origin(annotation) is data.JsonDataModel:
         annotation = _bare(typing.get_args(annotation)[0])
     if isinstance(annotation, type) and issubclass(annotation, data.DataModel) and annotation is not data.DataModel:
@@ -64,7 +64,7 @@ def model_of_annotation(annotation: Any) -> type[data.DataModel] | None:
 
 
 def read_outputs(annotation: Any) -> Any:
-    """The nest of data models that a return annotation declares, or UNDECLARED."""
+    """Return the nest of data models that a return annotation declares, or UNDECLARED."""
     inner, _ = without_none(annotation)
     if inner is UNDECLARED and typing.get_origin(annotation) in (typing.Union, UnionType):
         return _one_model(arm for arm in typing.get_args(annotation) if arm is not type(None))
@@ -76,7 +76,7 @@ def read_outputs(annotation: Any) -> Any:
 
 
 def _one_model(arms: Iterable[Any]) -> Any:
-    """The one data model that all arms of a union name, as in `Answer | JsonDataModel[Answer]`, else UNDECLARED."""
+    """Return the one data model that all arms of a union name (`Answer | JsonDataModel[Answer]`), else UNDECLARED."""
     models = {model_of_annotation(_bare(arm)) for arm in arms}
     return (models.pop() if len(models) == 1 else None) or UNDECLARED
 
@@ -93,7 +93,7 @@ class Parameter(NamedTuple):
     model: type[data.DataModel] | None
     required: bool
     takes_data: bool
-    """Whether what is given by keyword must be data, as everything given by position is."""
+    """Whether a keyword argument must be data, as positional arguments must."""
 
 
 class CallSignature(NamedTuple):
@@ -101,40 +101,40 @@ class CallSignature(NamedTuple):
 
     signature: inspect.Signature = inspect.Signature()
     positional: tuple[Parameter, ...] = ()
-    """Those that an argument without a keyword can go to: what stands before `training`."""
+    """The parameters that accept positional arguments: those before `training`."""
     rest: Parameter | None = None
     """`*args`."""
     named: Mapping[str, Parameter] = MappingProxyType({})
-    """Those that an argument with a keyword can go to, by name."""
+    """The parameters that accept keyword arguments, by name."""
     others: Parameter | None = None
     """`**kwargs`."""
     counts: frozenset[int] = frozenset()
-    """Numbers of positional arguments that fit when no keyword is given (none listed for `*args`)."""
+    """The numbers of positional arguments that are valid without keyword arguments (none listed for `*args`)."""
     has_training: bool = False
     training_default: bool = False
     training_on_class: bool | None = None
-    """`training` as a class attribute, which counts as the module's own."""
+    """The class attribute `training`, which is used like the module's own."""
     outputs: Any = UNDECLARED
-    """Nest of data models and None from the return annotation, or UNDECLARED."""
+    """The nest of data models and None in the return annotation, or UNDECLARED."""
     may_return_none: bool = False
     """Whether the return annotation includes None."""
     is_async: bool = False
     """Whether `call` is `async def`."""
 
     def parameter(self, index: int) -> Parameter | None:
-        """The parameter that the positional argument of this index goes to."""
+        """Return the parameter for the positional argument with this index."""
         return self.positional[index] if index < len(self.positional) else self.rest
 
     def keyword(self, name: str) -> Parameter | None:
-        """The parameter that the keyword argument of this name goes to."""
+        """Return the parameter for the keyword argument with this name."""
         return self.named.get(name, self.others)
 
 
 def own_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a method without `self`; one that begins with `*args` takes `self` there and keeps it.
+    """Return the signature of a method without `self`; a leading `*args`, which receives `self`, is kept.
 
     Raises:
-        TypeError, ValueError: Python cannot tell it.
+        TypeError, ValueError: `inspect` cannot find the signature.
     """
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
@@ -144,11 +144,11 @@ def own_signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
-    """Read `call` of a class.
+    """Read the signature of `call`.
 
     Args:
         cls: The class of modules.
-        function: Its `call`.
+        function: The `call` of the class.
 
     Raises:
         ConfigError: `training` can only be given by position.
@@ -195,7 +195,7 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
 
 
 def _only(parameters: Iterable[inspect.Parameter], kind: Any) -> inspect.Parameter | None:
-    """The one parameter of a kind that a signature has once at most."""
+    """Return the parameter of a kind that occurs at most once, or None."""
     return next((p for p in parameters if p.kind is kind), None)
 
 
@@ -206,15 +206,15 @@ class Runner(Protocol):
     """Runs `call` of a module that declares skips."""
 
     def run(self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run `call` in its frame, with what must happen before and after it; the result is to be awaited."""
+        """Run `call` in its frame, with the checks before and after it; the caller awaits the result."""
 
     def assume(self, module: Module, frame: scope.CallFrame) -> None:
-        """Do to the lane what the class declares, unless `call` was followed on symbols to its end."""
+        """Apply the declared stashes and pops to the lane, unless a trace of `call` has run to its end."""
 
 
 @dataclass(frozen=True)
 class DeclaredSkips:
-    """The names that a class stashes, pops, peeks at, and may find absent; the schemas and classes of typed ones."""
+    """The names that a class stashes, pops, peeks at, and may find absent; schemas and classes of typed names."""
 
     stash: frozenset[str]
     pop: frozenset[str]
@@ -226,7 +226,7 @@ class DeclaredSkips:
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """What must be there before `call` runs, sorted: the pops that are not optional."""
+        """The names that must be stashed before `call` runs, sorted: the pops that are not optional."""
         return tuple(sorted(self.pop - self.optional))
 
     @cached_property
@@ -236,11 +236,11 @@ class DeclaredSkips:
 
     @property
     def names(self) -> list[str]:
-        """Return all names, sorted."""
+        """All names, sorted."""
         return sorted(self.stash | self.pop | self.peek)
 
     def joined(self, more: "DeclaredSkips") -> "DeclaredSkips":
-        """Return these and more; of two schemas of one name the later counts."""
+        """Return the union of both; for a name with two schemas, that of `more`."""
         return DeclaredSkips(
             self.stash | more.stash,
             self.pop | more.pop,
@@ -256,7 +256,7 @@ class DeclaredSkips:
 
 
 class ClassDeclaration:
-    """One class of modules, as its code declares it."""
+    """The declarations in the code of one class of modules."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -264,11 +264,11 @@ class ClassDeclaration:
         self.defines_build = _is_own(cls, "build")
         self.declares_spec = _is_own(cls, "compute_output_spec")
         self.skips: DeclaredSkips | None = None
-        """The skip connections that the class takes part in; the bases' are its own."""
+        """The skip connections that the class declares, with those of its bases."""
         self.runner: Runner | None = None
 
     def declare_skips(self, skips: DeclaredSkips) -> None:
-        """Take part in skip connections, beside those that are declared already."""
+        """Add skip connections to those declared already."""
         self.skips = skips if self.skips is None else self.skips.joined(skips)
         self.runner = self.skips.runner
         cls = cast("Any", self.cls)
@@ -286,24 +286,24 @@ class ClassDeclaration:
 
     @cached_property
     def hidden(self) -> frozenset[str]:
-        """Attributes that the walk passes over: ignored ones, and what `cached_property` made."""
+        """Attributes that the walk skips: ignored ones, and the cached values of `cached_property`."""
         found = (pair for base in self.cls.__mro__ for pair in vars(base).items())
         return self.ignored | {name for name, value in found if isinstance(value, cached_property)}
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Names of `Module` that an attribute of an instance would hide."""
+        """Names of `Module` that an instance attribute would hide."""
         return _OF_CLASSES.union(
             name
             for base in filter(is_base, self.cls.__mro__)
             for name, value in vars(base).items()
-            if isinstance(value, MemberDescriptorType)  # `_record` and its like: where a module keeps what it is
+            if isinstance(value, MemberDescriptorType)  # slots such as `_record`
             or (not name.startswith("_") and (callable(getattr(base, name)) or getattr(value, "fset", "") is None))
         )
 
     @cached_property
     def init(self) -> inspect.Signature | None:
-        """The signature of the constructor without `self`; None where Python cannot tell it."""
+        """The signature of the constructor without `self`; None if `inspect` cannot find it."""
         try:
             return own_signature(typing.cast("Callable[..., Any]", self.cls.__init__))
         except (TypeError, ValueError):
@@ -311,7 +311,7 @@ class ClassDeclaration:
 
     @cached_property
     def keywords(self) -> list[str]:
-        """What the constructor accepts by name, with those of its bases that its `**kwargs` may go to; for messages."""
+        """The keywords of the constructor, with those of the bases that its `**kwargs` may go to; for messages."""
         known: dict[str, None] = {}
         for base in self.cls.__mro__:
             function = vars(base).get("__init__")
@@ -325,7 +325,7 @@ class ClassDeclaration:
 
     @cached_property
     def call(self) -> CallSignature:
-        """The signature of `call`; of a class without one, that of a call that takes nothing."""
+        """The signature of `call`; for a class without one, an empty signature."""
         function = getattr(self.cls, "call", None)
         return CallSignature() if function is None else read_call(self.cls, function)
 
@@ -337,21 +337,21 @@ class ClassDeclaration:
 
 
 def definer(cls: type, name: str) -> type | None:
-    """The class in whose body an attribute of `cls` was written; None where it has no such attribute."""
+    """Return the class whose body defines an attribute of `cls`; None if there is no such attribute."""
     return next((base for base in cls.__mro__ if name in vars(base)), None)
 
 
 _OF_CLASSES: Final = frozenset({"call", "stashable_names", "poppable_names", "skip_schemas"})
-"""Names that a class says something by, and an instance nothing."""
+"""Names that only a class may define, not an instance."""
 
 
 def is_base(cls: type) -> bool:
-    """Whether a class is `Module` itself, or one of ours that stands in for it, such as `Program`."""
+    """Whether a class is `Module` itself, or a base class of synmod that extends it, such as `Program`."""
     return bool(vars(cls).get("_is_module_base", False))
 
 
 def first_paragraph(text: str | None) -> str:
-    """Join the first paragraph of a docstring to one line."""
+    """Return the first paragraph of a docstring as one line."""
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()) if text else ""
 
 
@@ -383,11 +383,11 @@ class PlainCallee(Protocol[R_co]):
 
 
 class ModuleOf(Protocol[R_co]):
-    """A module whose calls with one value give an `R_co`: `def __init__(self, member: ModuleOf[R])`."""
+    """A module whose calls with one value return an `R_co`: `def __init__(self, member: ModuleOf[R])`."""
 
     @property
     def built(self) -> bool:
-        """As of every module."""
+        """As for every module; tells modules from other callables."""
         ...
 
     def __call__(self, inputs: data.JsonDataModel[Any], /) -> Coroutine[Any, Any, R_co]:
@@ -396,11 +396,11 @@ class ModuleOf(Protocol[R_co]):
 
 
 class Unspecified:
-    """Stands for what no `call` returns: only `Any` is taken for it."""
+    """A type that no `call` returns, so that only `Any` matches it."""
 
 
 class ModuleOptions(TypedDict, total=False):
-    """The keywords that every module takes: `def __init__(self, ..., **options: Unpack[ModuleOptions])`."""
+    """The keywords that every module accepts: `def __init__(self, ..., **options: Unpack[ModuleOptions])`."""
 
     name: str | None
     description: str | None
@@ -412,11 +412,11 @@ SPECS = {"input_spec": "_class_input_spec", "output_spec": "_class_output_spec"}
 
 
 def check_class(cls: type) -> None:
-    """Check a class of modules when it is made.
+    """Check a class of modules when it is defined.
 
     Raises:
-        ConfigError: A method cannot be called or built with, or a class attribute hides a name of `Module` or is a
-            Variable.
+        ConfigError: `call`, `build` or another method has an unusable form, a class attribute hides a name of `Module`
+            or is a Variable, or a default of the constructor is mutable.
     """
     for method in ("call", "build", "compute_output_spec"):
         owner = definer(cls, method)
@@ -456,17 +456,15 @@ def _check_hidden(cls: type) -> None:
     """Raise ConfigError for a class attribute, slot or mixin that hides a name of `Module`."""
     owners = {name: base for base in reversed(cls.__mro__[:-1]) for name in vars(base)}
     for base in filter(is_base, cls.__mro__):
-        for name, answer in vars(base).items():
-            if isinstance(answer, property | MemberDescriptorType) and name not in SPECS and not is_base(owners[name]):
-                settable = isinstance(answer, property) and answer.fset is not None
+        for name, value in vars(base).items():
+            if isinstance(value, property | MemberDescriptorType) and name not in SPECS and not is_base(owners[name]):
+                settable = isinstance(value, property) and value.fset is not None
                 way = f"set it in the constructor: `self.{name} = ...`" if settable else "rename it"
-                raise ConfigError(
-                    f"class {cls.__name__}: the class attribute {name!r} hides what Module has by that name; {way}."
-                )
+                raise ConfigError(f"class {cls.__name__}: the class attribute {name!r} hides `Module.{name}`; {way}.")
 
 
 def _check_variables(cls: type) -> None:
-    """Raise ConfigError for a Variable on the class, also in containers: all instances would share it unseen."""
+    """Raise ConfigError for a Variable on the class, also in containers: all instances would silently share it."""
     unchecked = [base for base in cls.__mro__[:-1] if "_declaration" not in vars(base)]
     found = [pair for base in unchecked for pair in vars(base).items()]
     if tree.holds_node([value for _, value in found], (tree.VARIABLE,)):
@@ -483,20 +481,20 @@ Order = Literal["in order", "one of", "together", "graph"]
 
 
 class Child(NamedTuple):
-    """A child that is run, and the way to it from its container."""
+    """A child to run, and the steps to it from its container."""
 
     steps: leaves.KeyPath
     module: Module
 
 
 class Execution(NamedTuple):
-    """What a container runs.
+    """The parts that a container runs, and their order.
 
     Attributes:
         order: `in order`: one after the other, each on the output of the one before. `one of`: alternatives, of which
-            some may not run. `together`: in any order. `graph`: each when what it needs is there.
-        parts: Children, and executions inside this one; None for what is not a module.
-        needs: Of a graph, for each part the indices of those whose outputs it needs, all of them before it.
+            some may not run. `together`: in any order. `graph`: each when its inputs are ready.
+        parts: Children and nested executions; None for a part that is not a module.
+        needs: In a graph, for each part, the indices of the earlier parts whose outputs it needs.
     """
 
     order: Order
@@ -504,66 +502,66 @@ class Execution(NamedTuple):
     needs: tuple[Sequence[int], ...] = ()
 
 
-# How a kind of module differs from `Module`: functions with a default, for which a room above registers another one
-# for its own class. They are not methods, because the names on an instance are the user's.
+# Behaviour that differs between kinds of modules: functions with a default, for which rooms above register their own.
+# They are not methods, because the names on an instance belong to the user.
 
 
 @singledispatch
 def execution_of(module: Any) -> Execution | None:  # noqa: ARG001  # of the classes registered
-    """Return how a module runs its children; None for a `call` written by hand, of which nothing is known."""
+    """Return how a module runs its children; None for a user-defined `call`, which cannot be known."""
     return None
 
 
 @singledispatch
 def own_inputs_of(module: Any) -> tuple[Any, ...]:  # noqa: ARG001
-    """Return the inputs that a module declares itself: a functional program has its Inputs."""
+    """Return the inputs that a module has itself: the Inputs of a functional program."""
     return ()
 
 
 @singledispatch
 def passes_none(module: Any) -> bool:  # noqa: ARG001
-    """Whether a call with None where None is not taken is skipped; an entry call of a program raises instead."""
+    """Whether a call is skipped if an argument is None but may not be; an entry call of a program raises instead."""
     return True
 
 
 @singledispatch
 def verify_first_call(module: Any) -> None:
-    """Check the wiring of a row, as the root of a program, before its first call; another module has none to check."""
+    """Check the skip connections of a Sequential, as the root of a program, before its first call; default: nothing."""
 
 
 ABOVE: Final[dict[str, Callable[..., Any]]] = {}
-"""What rooms above do for modules, put here when they are imported: `summary` and `plot` by view; by skip `verify` (the
-wiring of a root, and whether all of it is built), `steps_before` and `attempt`."""
+"""Functions of rooms above, registered on import: `summary` and `plot` by view; `verify` (the wiring of a root, and
+whether all of it is built), `steps_before` and `attempt` by skip."""
 
 
 def verify_wiring(root: Module, *, is_whole: bool = True) -> None:
-    """Check a program as a whole; `is_whole`: no build to come will add to it.
+    """Check the skip connections of a program; `is_whole` is whether no later build adds to it.
 
     Raises:
-        SkipVerifyError: Its skip connections do not match.
+        SkipVerifyError: The skip connections do not match.
     """
     ABOVE["verify"](root, is_whole)
 
 
 def steps_before(program: Module) -> Mapping[int, Sequence[int]]:
-    """The steps that must end before a step of a graph begins, beside those whose outputs it needs."""
+    """Return the steps that must end before each step of a graph begins, beside those whose outputs it needs."""
     return ABOVE["steps_before"](program)
 
 
 class Attempt(Protocol):
-    """Calls that were made in one block."""
+    """The calls made in one block."""
 
     def keep(self) -> None:
-        """Keep what they left."""
+        """Keep the values that the calls stashed."""
 
 
 def attempt() -> AbstractContextManager[Attempt]:
-    """Return a block, `one`, whose calls count only if it is kept: by `one.keep()`, also later."""
+    """Return a block whose calls affect the skip connections only if `keep` is called, inside or after the block."""
     return ABOVE["attempt"]()
 
 
 def has_open_skips(module: Module) -> bool:
-    """Whether a value goes into a module, or comes out, by a skip that has one of its ends elsewhere."""
+    """Whether a skip connection has one end inside a module and the other outside."""
     stashed: set[Any] = set()
     taken: set[Any] = set()
     modules: tuple[Any, ...] = (module, *module.submodules)

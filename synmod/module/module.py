@@ -1,6 +1,6 @@
-"""`Module`: a table of contents, whose methods are a line or two that call into the files of this room.
+"""The class `Module`, whose methods are short calls into the other files of this room.
 
-Below it is how the walk sees a module: its attributes without bookkeeping, and the blueprint that makes it again.
+Below it are the rules of `tree` for modules: the attributes as children, and the blueprint to rebuild a module.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from .record import ModuleRecord, attributes_of, current_path, sow, structural_a
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
 Data: TypeAlias = Answer | data.JsonDataModel[Answer]
-"""What a call may return for what it declares: an instance, or a value."""
+"""The types that a call may return for a declared data model: an instance or a value."""
 
 
 class Module(metaclass=ModuleMeta):
-    """A part of a program: declares in `__init__`, makes schema-dependent state in `build`, works in `call`.
+    """A part of a program: `__init__` makes its parts, `build` makes schema-dependent state, `call` does the work.
 
     Args:
-        name: Label; default is the class name in snake case.
-        description: Label; default is the first paragraph of the class's own docstring.
+        name: Label; by default the class name in snake case.
+        description: Label; by default the first paragraph of the class's own docstring.
         trainable: Whether the Variables below may be trained.
-        hooks: Listeners to the calls and builds of this module, and to what happens inside its calls.
+        hooks: Listeners to the calls and builds of this module, and to events inside its calls.
 
     Raises:
-        ConfigError: An unknown keyword.
+        ConfigError: A keyword is unknown.
         BadNameError: The name is not an identifier.
-        ArgumentError: A hook that cannot be one.
+        ArgumentError: A hook is invalid.
 
     Example:
         >>> import synmod as sm
@@ -60,28 +60,28 @@ class Module(metaclass=ModuleMeta):
     __slots__ = ("__dict__", "__weakref__", "_record")
     _is_module_base: ClassVar[bool] = True
     _graph_ignored: ClassVar[frozenset[str]] = frozenset()
-    _role: ClassVar[Literal["part", "metric", "optimizer"]] = "part"  # of a program; only parts own its Variables
+    _role: ClassVar[Literal["part", "metric", "optimizer"]] = "part"  # only Variables of parts belong to the program
     accepts_none: ClassVar[bool] = False
     """Whether `call` gets None instead of being skipped."""
     stashable_names: ClassVar[frozenset[str]] = frozenset()
-    """What `skippable(stash=...)` declared."""
+    """The names declared with `skippable(stash=...)`."""
     poppable_names: ClassVar[frozenset[str]] = frozenset()
-    """What `skippable(pop=...)` declared."""
+    """The names declared with `skippable(pop=...)`."""
     skip_schemas: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """The schemas of these names, where they have one."""
+    """The schemas of the typed skip names."""
     _record: ModuleRecord
 
     if TYPE_CHECKING:
         # attributes of a wide type, so that a method of any signature may override them
         call: Callable[..., Any]
-        """What the module does, written by you: gets data models, returns data; may have an argument `training`.
+        """The work of the module, defined by you: takes data models, returns data; may have a parameter `training`.
 
-        It runs at `await module(x)`, after checks of the inputs; what it returns is checked against its annotation.
+        `await module(x)` checks the inputs, runs it, and checks the result against its annotation.
         """
         build: Callable[..., Any]
-        """What the module makes once, before its first call: gets a symbol for each input; may be left out."""
+        """Makes schema-dependent state once, before the first call; takes a symbol for each input. Optional."""
         compute_output_spec: Callable[..., Any]
-        """Runs in place of `call` on symbols and returns one: by default what is declared, or what `call` returns."""
+        """Runs in place of `call` on symbols; by default returns the declared outputs, else those of `call`."""
 
         def __init__(
             self,
@@ -92,7 +92,7 @@ class Module(metaclass=ModuleMeta):
             hooks: Sequence[Hook] | None = None,
         ) -> None: ...
 
-        # what `call` returns, with `Answer` become `JsonDataModel[Answer]`; each once async and once plain
+        # the return type of `call`, with `JsonDataModel[Answer]` for `Answer`; one overload each for async and plain
         @overload
         def __call__(
             self: AsyncCallee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
@@ -130,7 +130,7 @@ class Module(metaclass=ModuleMeta):
     else:
         __init__ = construct
         __call__ = call_module
-        # What the warning of a forgotten await shows.
+        # shown in the warning for a forgotten await
         __call__.__name__, __call__.__qualname__ = "module", "Module.__call__"
         build = empty_build
         compute_output_spec = default_output_spec
@@ -148,7 +148,7 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def name(self) -> str:
-        """The label of this module; nothing is saved, matched or traced by it."""
+        """The label of this module; it is not used to save, match or trace."""
         return self._record.name
 
     @name.setter
@@ -157,31 +157,31 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def description(self) -> str:
-        """What this module is for, in a sentence."""
+        """The purpose of this module, in a sentence."""
         return self._record.description
 
     @description.setter
     def description(self, description: str) -> None:
         if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise errors.ConfigError(f"{self.name!r}: description is {description!r}; give a text.")
+            raise errors.ConfigError(f"{self.name!r}: description is {description!r}; it must be a str.")
         self._record.description = description
 
     @property
     def path(self) -> str:
-        """Where this module stands below the entry module; "" for a root."""
+        """The path of this module below the entry module; "" for a root."""
         return current_path(self)
 
     with_name_scope = staticmethod(with_name_scope)
 
     @property
     def trainable(self) -> bool:
-        """Whether the subtree may be trained; masks the Variables below and writes nothing into them."""
+        """Whether the subtree may be trained; masks the Variables below without changing them."""
         return self._record.trainable
 
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise errors.ConfigError(f"{self.name!r}: trainable is {trainable!r}; give True or False.")
+            raise errors.ConfigError(f"{self.name!r}: trainable is {trainable!r}; it must be True or False.")
         self._record.trainable = trainable
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -196,14 +196,14 @@ class Module(metaclass=ModuleMeta):
         description: str | None = None,
         type: type[tree.Variable] = tree.Param,  # noqa: A002  # the word of the contract
     ) -> tree.Variable:
-        """Make a Variable and hold it under its name until it is assigned to another attribute.
+        """Make a Variable and store it as the attribute of its name.
 
         Args:
-            initializer: Initial value: JSON, a data model, or a callable given the schema.
+            initializer: Initial value: JSON, a data model, or a callable that takes the schema.
             data_model: Data model class, symbol, or an instance, whose JSON is then the initial value.
             schema: JSON schema of the value; must agree with `data_model`.
-            trainable: Own bit of the Variable; None for the default of its type.
-            name: Label and first attribute name; default the snake case of the schema's title, else `variable`.
+            trainable: Whether training may change the Variable; None for the default of its type.
+            name: Label and attribute name; by default the schema's title in snake case, else `variable`.
             description: Label.
             type: Class of the Variable.
 
@@ -212,7 +212,7 @@ class Module(metaclass=ModuleMeta):
 
         Raises:
             SealedError: The module is built.
-            ArgumentError: `data_model` and `schema` disagree, or `type` is no Variable type.
+            ArgumentError: `data_model` and `schema` disagree, or `type` is not a Variable type.
             SchemaError: The initial value is not valid.
             BadNameError: The name is not an identifier.
 
@@ -227,11 +227,11 @@ class Module(metaclass=ModuleMeta):
         return structure.add_variable(self, type, **given, name=name, description=description)
 
     def get_variable(self, name: str | None = None, index: int | None = None) -> tree.Variable:
-        """Find one Variable by name or by its index in `variables`.
+        """Return one Variable by its name or by its index in `variables`.
 
         Raises:
-            ArgumentError: Both, or neither, of name and index.
-            GraphError: None or several have the name; the index is out of range.
+            ArgumentError: Both or neither of `name` and `index` are given.
+            GraphError: No Variable or several have the name, or the index is out of range.
             NotBuiltError: A module below is unbuilt.
         """
         return structure.get_variable(self, name, index)
@@ -247,12 +247,12 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def trainable_variables(self) -> tuple[tree.Variable, ...]:
-        """The Variables whose own bit is set and that no frozen module stands above."""
+        """The Variables that are trainable themselves and not below a frozen module."""
         return tree.variables_of(self, is_apart, trainable=True)
 
     @property
     def non_trainable_variables(self) -> tuple[tree.Variable, ...]:
-        """The other Variables."""
+        """The Variables that are not in `trainable_variables`."""
         return tree.variables_of(self, is_apart, trainable=False)
 
     @property
@@ -267,7 +267,7 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def metrics_variables(self) -> tuple[tree.Variable, ...]:
-        """What the metrics below count, in their order."""
+        """The Variables of the metrics below, in definition order."""
         return tuple(dict.fromkeys(variable for metric in self.metrics for variable in metric.variables))
 
     def flatten(
@@ -279,17 +279,17 @@ class Module(metaclass=ModuleMeta):
         key: Callable[[Any], Any] | None = None,
         statics: bool = False,
     ) -> Iterator[Any]:
-        """Go through the modules, other nodes and Variables below, lazily, in definition order.
+        """Iterate over the modules, other nodes and Variables below, lazily, in definition order.
 
         Args:
             predicate: A filter, or a function of the value; None takes everything.
-            recursive: Whether to go into the child nodes, which are yielded in any case.
+            recursive: Whether to descend into the child nodes; they are yielded in any case.
             with_path: Yield `(path, value)` once for every acyclic path, instead of each object once.
-            key: Sorts the attribute names of each node, stable.
+            key: Sort key for the attribute names of each node; the sort is stable.
             statics: Yield statics too.
 
         Raises:
-            ArgumentError: The predicate is not a filter.
+            ArgumentError: The predicate is neither a filter nor a function.
 
         Example:
             >>> import synmod as sm
@@ -298,15 +298,15 @@ class Module(metaclass=ModuleMeta):
             >>> list(module.flatten(sm.Param, with_path=True))
             [(('prompt',), Param('x'))]
 
-        Source: tf.Module `_flatten`; differs: lazy, any filter, statics when asked for.
+        Source: tf.Module `_flatten`; differs: lazy, any filter, statics on request.
         """
         return tree.flattened(self, predicate, recursive=recursive, with_path=with_path, key=key, statics=statics)
 
     def set_attributes(self, filter: Any = ..., *, raise_if_not_found: bool = True, **attrs: Any) -> None:  # noqa: A002
-        """Set plain attributes on every node here and below that matches and has them; see `sm.set_attributes`.
+        """Set plain attributes on this module and all nodes below that match and have them; see `sm.set_attributes`.
 
         Raises:
-            GraphError: Nothing has the attribute, or it holds a node or Variable.
+            GraphError: No matching node has an attribute, or the attribute holds a node or Variable.
         """
         tree.set_attributes(self, filter, raise_if_not_found=raise_if_not_found, **attrs)
 
@@ -314,12 +314,12 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def built(self) -> bool:
-        """Whether this module's own `build` is done; True from the start where its class has none."""
+        """Whether this module's own `build` is done; True from the start if its class has none."""
         return structure.is_built_here(self._record)
 
     @property
     def version(self) -> int:
-        """Raised by one with each structural edit of this module after it was sealed."""
+        """The number of structural edits of this module since it was sealed."""
         return self._record.version
 
     if TYPE_CHECKING:
@@ -330,20 +330,18 @@ class Module(metaclass=ModuleMeta):
 
         @property
         def input_spec(self) -> Any:
-            """What is demanded of the inputs beyond annotations, as a nest of symbols; None for nothing."""
+            """The required inputs, beyond annotations, as a nest of symbols; None if nothing is required."""
             return contract.input_spec_of(self)
 
         @input_spec.setter
         def input_spec(self, spec: Any) -> None:
-            contract.symbols_of(
-                spec, f"{self.name}: input_spec"
-            )  # what declares nothing is found here, not at the first call
+            contract.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
             vars(self)["input_spec"] = spec
             self._record.contract = None
 
         @property
         def output_spec(self) -> Any:
-            """The declared outputs as a nest of symbols; None where nothing is declared."""
+            """The declared outputs as a nest of symbols; None if nothing is declared."""
             return contract.declared_outputs(self).nest
 
         @output_spec.setter
@@ -353,11 +351,11 @@ class Module(metaclass=ModuleMeta):
             self._record.declared = None
 
     def get_build_config(self) -> dict[str, Any] | None:
-        """The schemas this module was built on; None before, and for a class without `build`."""
+        """Return the schemas this module was built on; None before the build, and for a class without `build`."""
         return constructing.build_config_json(self)
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> Any:
-        """Bring an unbuilt module to the state that `get_build_config` described.
+        """Build an unbuilt module on the schemas that `get_build_config` returned.
 
         Raises:
             BuildError: Its `build` must wait; use `await sm.build(...)`.
@@ -367,26 +365,26 @@ class Module(metaclass=ModuleMeta):
     # -- skip connections ---------------------------------------------------------------------------------------------
 
     def stashable(self) -> Iterator[tuple[Any, str]]:
-        """The `(namespace, name)` pairs that this module stashes, by name; the default namespace is None."""
+        """Return the `(namespace, name)` pairs that this module stashes by name; the default namespace is None."""
         return structure.namespaced(self, self.stashable_names)
 
     def poppable(self) -> Iterator[tuple[Any, str]]:
-        """The pairs that this module pops, by name."""
+        """Return the `(namespace, name)` pairs that this module pops, by name."""
         return structure.namespaced(self, self.poppable_names)
 
     def namespaced(self, name: str) -> tuple[Any, str]:
-        """The pair of one name."""
+        """Return the `(namespace, name)` pair of one name."""
         return next(structure.namespaced(self, [name]))
 
     def isolate(self, ns: Any) -> Self:
-        """Put the declared skip names into a Namespace, instead of one that they were put into before.
+        """Put the declared skip names into a Namespace; replaces an earlier one.
 
         Returns:
-            This module, so that calls chain.
+            This module, so that calls can be chained.
 
         Raises:
             ArgumentError: `ns` is not a `synmod.skip.Namespace`.
-            SkipNameError: The class declares no names.
+            SkipNameError: The class declares no skip names.
             SealedError: The module is built.
         """
         structure.isolate(self, ns)
@@ -395,24 +393,24 @@ class Module(metaclass=ModuleMeta):
     # -- config and copies --------------------------------------------------------------------------------------------
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor arguments as live values: those given, with present values where assigned anew.
+        """Return the given constructor arguments as live values; for attributes assigned since, the present value.
 
         Raises:
-            ConfigError: They are not known.
+            ConfigError: The arguments are not known.
         """
         return constructing.get_config(self)
 
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
-        """Make a module from what `get_config` returned.
+        """Make a module from a config that `get_config` returned.
 
         Raises:
-            ConfigError: An unknown key.
+            ConfigError: A key is unknown.
         """
         return constructing.from_config(cls, config_)
 
     def clone(self, name: str | None = None) -> Self:
-        """Copy this module: structure copied, frozen values shared, hooks kept, counters at zero, models shared.
+        """Return a copy: new structure, the same values and language models, counters at zero, no hooks.
 
         Raises:
             BadNameError: The new name is not an identifier.
@@ -433,20 +431,21 @@ class Module(metaclass=ModuleMeta):
     def __repr__(self) -> str:
         return constructing.constructor_call(self)
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- views --------------------------------------------------------------------------------------------------------
 
     def summary(self, depth: int | None = None, columns: Sequence[str] | None = None) -> str:
-        """Return a line per module below, with its Variables, schemas, models and, after a recorded call, its cost.
+        """Return a table of the modules, with Variables, schemas, models and, after a recorded call, costs.
 
         Args:
-            depth: Show so many levels below this module, deeper ones summed into their ancestors; None for all.
-            columns: Names of `synmod.view.COLUMNS`, in the order wanted; None for those that are not empty.
+            depth: Number of levels to show below this module; deeper modules are summed into their ancestors. None for
+                all.
+            columns: Names from `synmod.view.COLUMNS`, in the order to show; None for all that are not empty.
 
         Returns:
-            The text: a table, then the totals. No control characters.
+            The table, then the totals, as text without control characters.
 
         Raises:
-            ArgumentError: An unknown column ('Did you mean'), or a depth that is not a number of levels.
+            ArgumentError: A column is unknown ('Did you mean'), or `depth` is not a number of levels.
             GraphError: The program cannot be walked; names the path.
 
         Example:
@@ -458,25 +457,25 @@ class Module(metaclass=ModuleMeta):
             0       Identity
             2 modules, 1 unbuilt; no Variables
 
-        Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, before the build as after it.
+        Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, also before the build.
         """
         return ABOVE["summary"](self, depth, columns)
 
     def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
-        """Draw this module: boxes are modules, solid edges data flow, dashed ones skips, dotted ones shared Variables.
+        """Draw this module: boxes are modules; solid edges data flow, dashed skips, dotted shared Variables.
 
-        Data flow is that of a functional program, and below modules with a `call` that of the last call of this module
-        that `sm.trace` has recorded.
+        The data flow is that of a functional program; below modules with a `call`, that of the last call of this module
+        recorded by `sm.trace`.
 
         Args:
-            path: Where to write the text, too.
+            path: A file to write the picture to as well.
             format: "mermaid", "svg", "html" or "json".
 
         Returns:
-            The text.
+            The picture as text.
 
         Raises:
-            ArgumentError: An unknown format ('Did you mean'), or a path that ends in another one.
+            ArgumentError: The format is unknown ('Did you mean'), or differs from the suffix of `path`.
             GraphError: The program cannot be walked; names the path.
             SaveError: The file cannot be written.
 
@@ -486,7 +485,7 @@ class Module(metaclass=ModuleMeta):
             >>> [edge["target"] for edge in json.loads(sm.Sequential([sm.Identity()]).plot(format="json"))["edges"]]
             ['0', '#outputs/output']
 
-        Source: Keras `plot_model`; differs: no program outside is needed, and the JSON is a contract.
+        Source: Keras `plot_model`; differs: needs no external program, and the JSON format is stable.
         """
         return ABOVE["plot"](self, path, format)
 
@@ -497,11 +496,11 @@ class Module(metaclass=ModuleMeta):
     # -- modes, hooks, counters ---------------------------------------------------------------------------------------
 
     def train(self) -> Self:
-        """Set `training` (and `deterministic`) wherever a node below has such an attribute, and here."""
+        """Set `training` here, and on all nodes below that have it, to True, and `deterministic` to False."""
         return constructing.set_mode(self, training=True)
 
     def eval(self) -> Self:
-        """The counterpart of `train`."""
+        """Set `training` here, and on all nodes below that have it, to False, and `deterministic` to True."""
         return constructing.set_mode(self, training=False)
 
     @property
@@ -510,17 +509,21 @@ class Module(metaclass=ModuleMeta):
         return self._record.hooks
 
     def add_hook(self, hook: Hook) -> None:
-        """Add a hook, which sees the calls and builds of this module, and what happens inside its calls.
+        """Add a hook, which receives the calls and builds of this module, and the events inside its calls.
 
         Raises:
-            ArgumentError: It is not a hook, or overrides a synchronous event by an async method.
+            ArgumentError: `hook` is not a hook, or overrides a synchronous event with an async method.
         """
         check_hook(hook)
         structure.remember(self)
         self._record.hooks = (*self._record.hooks, hook)
 
     def remove_hook(self, hook: Hook) -> None:
-        """Take a hook out; one that is not there is an ArgumentError."""
+        """Remove a hook.
+
+        Raises:
+            ArgumentError: The module does not have this hook.
+        """
         others = tuple(one for one in self.hooks if one is not hook)
         if len(others) == len(self.hooks):
             raise errors.ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(others)}.")
@@ -529,37 +532,37 @@ class Module(metaclass=ModuleMeta):
 
     @property
     def counters(self) -> CallCounters:
-        """What was counted of the entry calls of this module."""
+        """The counters of the entry calls of this module."""
         return self._record.counters
 
     @property
     def cumulated_invocations(self) -> int:
-        """Entry calls that returned or failed."""
+        """The number of entry calls that returned or failed."""
         return self._record.counters.invocations
 
     @property
     def cumulated_invocation_elapsed_s(self) -> float:
-        """Wall seconds of those calls."""
+        """The wall-clock seconds of those entry calls."""
         return self._record.counters.elapsed_s
 
     def add_reward(self, value: float, name: str | None = None) -> None:
-        """Hand a reward to the running entry call, under this module's path.
+        """Add a reward to the running entry call, under this module's path.
 
         Raises:
-            CallError: Outside a call, or no finite number.
+            CallError: There is no running call, or `value` is not a finite number.
         """
         add_reward(self._record, value, name)
 
     def route_feedback(self, inputs: Any, outputs: Any, feedback: Feedback) -> Any:  # noqa: ARG002  # for overrides
-        """Return the feedback for the calls inside one call of this module, after a reward has judged it; may be async.
+        """Return the feedback for the calls inside one call of this module, after a reward has scored it; may be async.
 
         Args:
-            inputs: What the call got, as JSON.
-            outputs: What it returned, as JSON.
-            feedback: That of this call.
+            inputs: The inputs of the call, as JSON.
+            outputs: The outputs of the call, as JSON.
+            feedback: The feedback for the call.
 
         Returns:
-            The Feedback for the calls inside; here the same.
+            The Feedback for the calls inside; by default the same.
 
         Source: backward hooks of PyTorch; TextGrad.
         """
@@ -571,9 +574,9 @@ class Module(metaclass=ModuleMeta):
         return rewards_of(self._record)
 
     def sow(self, type: type[tree.Variable], name: str, value: Any) -> bool:  # noqa: A002  # the word of the contract
-        """Note an intermediate value of the running call, for the open `sm.capture(type)` blocks.
+        """Record an intermediate value of the running call, for the open `sm.capture(type)` blocks.
 
-        Nothing is written into the module, so that concurrent samples never mix; in a trace nothing happens.
+        Nothing is written into the module, so concurrent samples never mix; a trace records nothing.
 
         Args:
             type: Variable type, such as `sm.Intermediate`.
@@ -581,7 +584,7 @@ class Module(metaclass=ModuleMeta):
             value: JSON or a data model.
 
         Returns:
-            Whether it was noted: False without an open capture of that type.
+            Whether the value was recorded: False without an open capture of that type.
 
         Raises:
             DataError: The value is neither JSON nor a data model.
@@ -600,7 +603,7 @@ class Module(metaclass=ModuleMeta):
             >>> cap.state.to_json()
             {'thought': ['hm']}
 
-        Source: Flax NNX `sow`; differs: by call, not on the module.
+        Source: Flax NNX `sow`; differs: stored by call, not on the module.
         """
         return sow(self, type, name, value)
 
@@ -614,9 +617,9 @@ class Module(metaclass=ModuleMeta):
 
 
 class Blueprint(NamedTuple):
-    """A module without its children; a tuple, because a split makes one for each module, and tuples are cheap.
+    """A module without its children; a tuple, because a split makes one per module, and tuples are cheap.
 
-    The fields from `name` to `isolated` are those of the record, in its order.
+    The fields from `name` to `isolated` are fields of the record, in the same order.
     """
 
     cls: type[Module]
@@ -651,7 +654,7 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
 
 
 def children(module: Module) -> list[tuple[Any, Any]]:
-    """The attributes of a module in definition order, without those that are ignored."""
+    """Return the attributes of a module in definition order, without the hidden ones."""
     hidden, statics = module._record.declaration.hidden, module._record.statics
     pairs = attributes_of(module)
     if not hidden and not statics:
@@ -660,9 +663,9 @@ def children(module: Module) -> list[tuple[Any, Any]]:
 
 
 def _metadata(module: Module) -> Blueprint:
-    """Everything but the children, which are looked at for changes behind the back of a sealed module.
+    """Return the blueprint of a module; for a sealed one, check first that its structure was not changed directly.
 
-    Hot: one for each module of a split.
+    Hot: called once per module of a split.
     """
     record = module._record
     if record.sealed:
@@ -681,7 +684,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def _create_empty(made: Blueprint) -> Module:
-    """Make a module of a blueprint. Hot: one for each module of a merge."""
+    """Make a module from a blueprint. Hot: called once per module of a merge."""
     module = _new(made.cls)
     _put_record(module, ModuleRecord(declaration_of(made.cls), *made[1:12], constructed=True))
     if made.reassigned or made.removed or made.ignored:
@@ -694,7 +697,7 @@ _put_record: Any = vars(Module)["_record"].__set__
 
 
 def _follow_names(module: Module, made: Blueprint) -> None:
-    """Copy what a blueprint notes of single attributes."""
+    """Copy the names and values of single attributes from a blueprint."""
     record = module._record
     record.reassigned = dict.fromkeys(made.reassigned)
     record.removed = dict.fromkeys(made.removed)
@@ -709,16 +712,16 @@ def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
             _put(module, name, value)
         else:
             attributes[name] = value
-    if record.sealed:  # what is new holds nothing else
+    if record.sealed:  # a new module holds nothing but `pairs`
         record.layout = structure.layout_of(pairs if record.layout is None else structural_attributes(module))
         record.ready = record.built
 
 
 def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
-    """Become in place what a blueprint and children say; whoever calls the module meanwhile keeps what it holds."""
+    """Change a module in place to match a blueprint and children; a running call keeps the objects it has read."""
     record = module._record
     before, was_sealed = (structure.layout_of(structural_attributes(module)), record.flow), record.sealed
-    vars(module).clear()  # with what `cached_property` left, which follows from the rest
+    vars(module).clear()  # also cached values of `cached_property`, which are computed again
     for name, value in zip(_COPIED, made[1:12], strict=True):
         setattr(record, name, value)
     record.statics, record.constructed = {}, True
@@ -739,7 +742,7 @@ def _unseal(module: Module) -> None:
 
 
 def _adopt(module: Module, made: Blueprint) -> None:
-    """Take over arguments, flow and Namespaces, when the objects that they lead to are made."""
+    """Set arguments, flow and Namespaces, after the objects that they refer to are made."""
     record = module._record
     record.arguments, record.flow, record.isolated = made.arguments, made.flow, made.isolated
 
@@ -796,12 +799,12 @@ def _compared(definition: tree.NodeDef) -> Any:
 
 
 def is_apart(node: Any) -> bool:
-    """Whether a node counts or optimizes: what it keeps is its own, not the program's."""
+    """Whether a node is a metric or an optimizer, whose Variables do not belong to the program."""
     return isinstance(node, Module) and node._role != "part"
 
 
 def _listed(nest: Any) -> Any:
-    """A nest with lists for tuples, as a file has them."""
+    """Return a nest with lists in place of tuples, as in a file."""
     if isinstance(nest, list | tuple):
         return [_listed(part) for part in cast("list[Any]", nest)]
     if isinstance(nest, dict):
@@ -810,7 +813,7 @@ def _listed(nest: Any) -> Any:
 
 
 def _flow_compared(flow: FlowGraph) -> Any:
-    """What of a program's graph counts: schemas, labels and wiring, symbols by number."""
+    """Return the parts of a program's graph to compare: schemas, labels and wiring, symbols by number."""
 
     def plain(nest: Any) -> Any:
         return leaves.map_leaves(lambda x: ("symbol", x.index) if isinstance(x, SymbolRef) else x, nest)
@@ -826,7 +829,7 @@ def _flow_compared(flow: FlowGraph) -> Any:
 
 
 def _model_compared(definition: tree.NodeDef) -> Any:
-    """What of a language model and its fallbacks counts: what a file holds of them, no key and no endpoint."""
+    """Return the parts of a language model and its fallbacks to compare: those in files, without key and endpoint."""
     return [_settings_compared(lm) for lm in definition.metadata.tried()]
 
 
@@ -835,7 +838,7 @@ def _settings_compared(lm: SharedModel) -> Any:
     sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
     numbers = settings.attempts, settings.timeout_s, settings.repairs, settings.limit and settings.limit.numbers()
     lengths = settings.batch_size, settings.dimensions
-    # of two models of one name a file marks the second by `#2`
+    # a file gives the second of two models with the same name the suffix `#2`
     name, *fallback = [each.name.partition("#")[0] for each in (lm, *lm.fallback)]
     return name, settings.model, settings.structured, numbers, lengths, sampling, fallback
 

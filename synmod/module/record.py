@@ -1,6 +1,6 @@
-"""What one module keeps beside the user's attributes, what these hold, and where the module stands below a root.
+"""The bookkeeping of one module beside the user's attributes; reading attributes, and paths below a root.
 
-The record is also what a frame knows of its module (`name`, `training_default`), so that `scope` never sees a Module.
+A frame refers to its module by the record (`name`, `training_default`), so that `scope` need not know Module.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,73 +11,73 @@ from weakref import WeakValueDictionary
 from synmod import errors, leaves, scope, tree
 
 Module: TypeAlias = Any
-"""What the files below `module` call a module in their annotations: the class itself stands above them."""
+"""The annotation for modules in the files that `module` imports, which cannot import the class."""
 
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
-"""Fields of the record that `Module` shows under the same names."""
+"""Fields of the record with properties or methods of the same name on `Module`."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ModuleRecord:
-    """Bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never shown as a child.
+    """The bookkeeping of one module: labels, constructor arguments, build, contract, counters. Never a child.
 
-    Its sets of names are dicts without values: they keep their order, and an empty one is small.
+    Sets of names are dicts without values: they keep their order, and an empty one is small.
     """
 
     declaration: Any
-    """The ClassDeclaration of its class."""
+    """The ClassDeclaration of the class."""
     name: str
     description: str
     trainable: bool = True
     arguments: Mapping[str, Any] | None = None
     """Constructor arguments by parameter; None for a module that was not made by calling its class."""
     given: tuple[str, str, bool] | None = None
-    """Name, description and trainable as the constructor left them."""
+    """Name, description and trainable at the end of the constructor."""
     build_config: Mapping[str, Any] | None = None
     built: bool = False
     sealed: bool = False
     made_in_build: frozenset[str] = frozenset()
     flow: Any = None
-    """The graph of a functional program: a record of the flow room."""
+    """The graph of a functional program, a `FlowGraph`."""
     isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The Namespace of each skip name that was put into one."""
+    """The Namespace of each isolated skip name."""
     constructed: bool = False
     hooks: tuple[scope.Hook, ...] = ()
     runner: Any = None
-    """Runs `call` where skips are declared here or below; see `skips`."""
+    """Runs `call` if the class declares skips (`declaring.Runner`); else None."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
     removed: dict[str, None] = field(default_factory=dict[str, None])
     building: Any = None
-    """The Build under way, or that ended well inside one under way; None outside."""
+    """The running Build, or one that ended well inside a running one; None outside."""
     ready: bool = False
-    """Built and sealed for everybody: the one test of a call."""
+    """Built and sealed for all callers: the only check of a call."""
     restored: set[str] | None = None
-    """A load has put back what `build` made, so that building again only marks the module as built."""
+    """The Variables of an earlier `build` that a load has restored, which the next `build` takes over; else None."""
     statics: dict[str, None] = field(default_factory=dict[str, None])
     """Attributes that were set to `static(x)`; they read as x."""
     layout: dict[str | int, Any] | None = None
-    """What the containers held when the structure was sealed."""
+    """The nodes and Variables in the attributes when the structure was sealed."""
     version: int = 0
     counters: scope.CallCounters = field(default_factory=scope.CallCounters)
     contract: Any = None
-    """The Contract of its inputs; None until it is needed."""
+    """The Contract of the inputs; None until it is needed."""
     declared: Any = None
     """The DeclaredOutputs; None until they are needed."""
     listed_in: WeakValueDictionary[int, tree.PathTable] | None = None
-    """The tables of paths that list the module."""
+    """The path tables that list the module."""
     paths: tree.PathTable | None = None
-    """As an entry module: where everything below stands."""
+    """The paths of everything below an entry module."""
     recorded: scope.TraceNode | None = None
-    """As an entry module: its last call that a trace has recorded."""
+    """The last call of an entry module that a trace has recorded."""
     home: str | None = None
-    """The path below the root that built this module last; None until there was one."""
+    """The path below the root that built this module last; None until then."""
 
     def __post_init__(self) -> None:
         self.runner = self.declaration.runner
 
     @property
     def label(self) -> str:
-        """The name where one was given, "" where it only repeats the class."""
+        """The name if one was given, "" if it is the default of the class."""
         return "" if self.name == self.declaration.default_name else self.name
 
     @property
@@ -89,37 +89,37 @@ class ModuleRecord:
 def attributes_of_build(module: Module) -> frozenset[str]:
     """Return the names of the attributes that the module's own `build` assigned.
 
-    A file does not hold their plain values: a load makes them again by `build`.
+    Files do not contain their plain values: a load runs `build` again.
     """
     return module._record.made_in_build
 
 
-# -- attributes, as they are -------------------------------------------------------------------------------------------
+# -- attributes --------------------------------------------------------------------------------------------------------
 
 ABSENT: Final[Any] = object()
-"""Stands for: there is no such attribute."""
+"""The value of a missing attribute."""
 
 
 def attributes_of(module: Module) -> list[tuple[Any, Any]]:
-    """All attributes with their values, ignored ones included; from any thread, as of one moment."""
+    """Return all attributes with their values, including ignored ones; an atomic snapshot, from any thread."""
     return list(module.__dict__.items())
 
 
 def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
-    """The attributes that can be part of the graph: neither ignored, nor static, nor made by `cached_property`."""
+    """Return the attributes that can be part of the graph: not ignored, static, or cached by `cached_property`."""
     hidden, statics = module._record.declaration.hidden, module._record.statics
     pairs = attributes_of(module)
     return [pair for pair in pairs if pair[0] not in hidden and pair[0] not in statics] if hidden or statics else pairs
 
 
 def attribute_of(module: Module, name: str | int) -> Any:
-    """One attribute, read without running a property; ABSENT where there is none."""
+    """Return one attribute, without running a property; ABSENT if there is none."""
     attributes: dict[Any, Any] = module.__dict__  # a Sequential has int names
     return attributes.get(name, ABSENT)
 
 
 def held(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
-    """Yield the nodes and Variables that `value` is or holds, with their paths below it; nodes stay shut."""
+    """Yield the nodes and Variables that `value` is or holds, with their paths below it; does not enter nodes."""
     seen: set[int] = set()
     pending: list[tuple[leaves.KeyPath, Any]] = [((), value)]
     while pending:
@@ -138,13 +138,13 @@ def held(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
 
 
 def where(module: Module, at: str | None = None) -> str:
-    """Return the path of a module (of a root, its name), its label where one was given, and its class."""
+    """Return a text with the path of a module (for a root its name), its label if one was given, and its class."""
     path: str = module.path if at is None else at
     return f"{leaves.with_label(path, module._record.label) or module.name!r} ({type(module).__name__})"
 
 
 def kind_text(x: Any) -> str:
-    """Return the class of something, with its article."""
+    """Return the class of an object, with an article."""
     if isinstance(x, type):
         return f"the class {x.__name__}"
     name = type(x).__name__
@@ -155,7 +155,7 @@ def kind_text(x: Any) -> str:
 
 
 def paths_below(root: Module) -> tree.PathTable:
-    """The paths below an entry module. Hot: one look at each entry call."""
+    """Return the paths below an entry module. Hot: called once per entry call."""
     table = root._record.paths
     if table is not None and table.is_current:
         return table
@@ -165,7 +165,7 @@ def paths_below(root: Module) -> tree.PathTable:
 
 
 def extend_paths(module: Module) -> None:
-    """Note what a module that was just built or sealed holds since the table of the running entry call was made."""
+    """Add new content of a module that was just built or sealed to the path table of the running entry call."""
     frame = scope.current_call()
     table = None if frame is None else frame.root.paths
     if frame is None or not isinstance(table, tree.PathTable):
@@ -182,14 +182,14 @@ def extend_paths(module: Module) -> None:
 
 
 def _note_homes(table: tree.PathTable, located: Iterable[Any]) -> None:
-    """Note the path of each module that has none yet."""
+    """Set the home path of each module that has none yet."""
     for each in located:
         if isinstance(each, ModuleRecord) and each.home is None:
             each.home = table[id(each)]
 
 
 def current_path(module: Module) -> str:
-    """The path below the entry module of the running call; outside a call, below the root that built it last."""
+    """Return the path below the entry module of the running call; outside a call, below the root that built it last."""
     record = module._record
     frame = scope.current_call()
     if frame is None:
@@ -202,14 +202,14 @@ def current_path(module: Module) -> str:
 
 
 def _frame_of(record: ModuleRecord, frame: scope.CallFrame | None) -> scope.CallFrame | None:
-    """The innermost running call of a module."""
+    """Return the innermost running call of a module; None if there is none."""
     while frame is not None and frame.owner is not record:
         frame = frame.parent
     return frame
 
 
 def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> bool:
-    """Add a value to the open captures of its type; whether there was one."""
+    """Add a value to the open captures of its type; return whether there was one."""
     frame = scope.current_call()
     wanted = () if frame is None or frame.symbolic else tree.open_captures(kind)
     if frame is None or not wanted:

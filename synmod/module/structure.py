@@ -1,7 +1,7 @@
-"""The structure of a module: what changes it, builds that are kept or undone as a whole, and what seals it.
+"""The structure of a module: edits of attributes, builds that are kept or undone as a whole, and sealing.
 
-A build begun inside another is kept, or undone, with the outermost one. A ContextVar holds the build that the running
-code is part of.
+A build begun inside another is kept or undone together with the outermost one. A ContextVar holds the build that the
+running code is part of.
 """
 
 import copy
@@ -26,7 +26,7 @@ _LOCK = threading.RLock()
 """Guards `record.building`, the builds' `befores` and `waits_for`; held for a few instructions, never across an await.
 Reentrant: a coroutine that the garbage collector closes while the lock is held may end a build."""
 
-# -- what a failed build puts back ------------------------------------------------------------------------------------
+# -- snapshots that a failed build restores ---------------------------------------------------------------------------
 
 _FIELDS: Final = (
     *LABELS, "build_config", "built", "flow", "layout", "made_in_build", "ready", "reassigned", "removed", "sealed",
@@ -34,11 +34,11 @@ _FIELDS: Final = (
 )  # fmt: skip
 _EXTENDED: Final = (list, deque)
 _UPDATED: Final = (set, dict, OrderedDict, defaultdict)
-"""Plain containers that can change, by the method that fills an empty one."""
+"""Mutable plain containers, by the method that fills an empty one."""
 
 
 class Before:
-    """A module as it was: its attributes, the plain containers and Variables in them, the fields of its record."""
+    """A snapshot of a module: its attributes, the plain containers and Variables in them, the fields of its record."""
 
     __slots__ = ("_containers", "_fields", "_values", "module")
 
@@ -67,7 +67,7 @@ class Before:
                 pending.append(x.__dict__)
 
     def restore(self) -> None:
-        """Put all of it back."""
+        """Restore the module."""
         record = self.module._record
         for name, value in self._fields.items():
             setattr(record, name, value)
@@ -79,14 +79,14 @@ class Before:
             variable.restore(snapshot)
 
 
-# -- builds under way -------------------------------------------------------------------------------------------------
+# -- running builds ---------------------------------------------------------------------------------------------------
 
 
 class Build:
-    """A build under way, of one module or (None) of a whole tree: a block that code can be part of.
+    """A running build, of one module or (None) of a whole tree: a block that code can be part of.
 
-    Left well inside another build, it hands what it remembers to that one; the outermost build makes all of its modules
-    ready. Left with an error, everything is undone.
+    On success inside another build, its snapshots pass to that one; the outermost build makes all modules ready. On an
+    error, everything is undone.
     """
 
     __slots__ = ("_token", "befores", "module", "outer", "over", "waits_for")
@@ -96,13 +96,13 @@ class Build:
         self.outer = current_build()
         self.over = leaves.Signal()
         self.befores: dict[int, Before] = {}
-        """The modules it changed, by id, in the order in which it came to them."""
+        """Snapshots of the changed modules, by id, in order of their first change."""
         self.waits_for: list[Build] = []
-        """What code of this build waits for."""
+        """The builds that code of this build waits for."""
         self._token: Token[Build | None] | None = None
 
     def remember(self, module: Module) -> None:
-        """Remember a module that is about to be changed."""
+        """Take a snapshot of a module that is about to change, unless there is one."""
         if id(module) not in self.befores:
             self.befores[id(module)] = Before(module)
 
@@ -127,7 +127,7 @@ class Build:
                 scope.reset(_BUILDING, self._token)
 
     def _end(self, *, kept: bool) -> None:
-        """Make all modules of this build ready, or put everything back."""
+        """Make all modules of this build ready, or restore them."""
         befores = list(self.befores.values())
         if kept:
             for before in befores:
@@ -144,19 +144,19 @@ class Build:
         self.befores = {}
         frame = scope.current_call()
         own = frame.root.paths if kept and frame is not None else None
-        for before in befores:  # tables of paths that other programs made of these modules no longer hold
+        for before in befores:  # path tables of other programs that list these modules are outdated
             outdate(before.module._record, own if isinstance(own, PathTable) else None)
 
     @property
     def around(self) -> "Build | None":
-        """The nearest build around this one that still runs; a task may outlive the build that it was started in."""
+        """The nearest enclosing build that still runs; a task may outlive the build that it was started in."""
         outer = self.outer
         while outer is not None and outer.over.is_set:
             outer = outer.outer
         return outer
 
     def chain(self) -> "list[Build]":
-        """This build and those around it that still run, from the inside out."""
+        """Return this build and the enclosing builds that still run, from the inside out."""
         chain: list[Build] = [self]
         while (around := chain[-1].around) is not None:
             chain.append(around)
@@ -169,9 +169,9 @@ class Build:
 
 
 class _GivesWay(BaseException):
-    """Ends an outermost build that waits in a circle with another one; it begins anew when that one has ended.
+    """Ends an outermost build that would deadlock with another one; it starts again after the other has ended.
 
-    Not an Exception, so that the fallbacks of user code let it pass.
+    Not an Exception, so that `except Exception` in user code does not catch it.
     """
 
     def __init__(self, other: Build) -> None:
@@ -180,7 +180,7 @@ class _GivesWay(BaseException):
 
 
 def gave_way_to(error: BaseException) -> Build | None:
-    """Return the build whose end the outermost build must await before it begins anew; None for any other error."""
+    """Return the build that the outermost build must await before it starts again; None for any other error."""
     if current_build() is not None:
         return None
     while isinstance(error, BaseExceptionGroup):  # of a task group in a `build`
@@ -198,7 +198,7 @@ def current_build() -> Build | None:
 
 
 def remember(module: Module) -> bool:
-    """Remember a module, before it changes, in the build that the running code is part of; whether there is one."""
+    """Take a snapshot of a module, before it changes, for the current build; return whether there is one."""
     build = current_build()
     if build is not None:
         build.remember(module)
@@ -206,7 +206,7 @@ def remember(module: Module) -> bool:
 
 
 def running_own_build(record: ModuleRecord) -> Build | None:
-    """Return the build of this module if the running code is its body, so that `super().build()` is the base's."""
+    """Return the build of this module if its body is running, in which `super().build()` runs the base's body."""
     build = current_build()
     return build if build is not None and build.module is not None and build.module._record is record else None
 
@@ -218,7 +218,7 @@ def is_building_tree() -> bool:
 
 
 def is_ready_here(record: ModuleRecord) -> bool:
-    """Whether the module is built for the running code: for everybody, or by the outermost build it is part of."""
+    """Whether the module is built for the running code: for all callers, or by the outermost build around both."""
     if record.ready:
         return True
     build, current = record.building, current_build()
@@ -226,12 +226,15 @@ def is_ready_here(record: ModuleRecord) -> bool:
 
 
 def is_built_here(record: ModuleRecord) -> bool:
-    """Whether the module's own build is done; code outside sees it when the outermost build has ended."""
+    """Whether the module's own build is done; for code outside, only after the outermost build has ended."""
     return record.built and (record.building is None or is_ready_here(record))
 
 
 def take_turn(module: Module) -> tuple[Build | None, Build | None]:
-    """Begin the build of a module, or find the one to wait for: (mine, None), (None, other) or, built, (None, None).
+    """Begin the build of a module, or return the build to wait for.
+
+    Returns:
+        `(mine, None)` to run a new build, `(None, other)` to wait, `(None, None)` if the module is built.
 
     Raises:
         BuildError: The running code is part of the other build, or of one that the other waits for.
@@ -263,7 +266,7 @@ def _leads_to(start: Build, goals: list[Build]) -> bool:
 
 
 async def wait_for(other: Build) -> None:
-    """Wait until a build has ended; `take_turn` has noted that the running code does."""
+    """Wait until a build has ended; then remove it from `waits_for`, where `take_turn` has put it."""
     current = current_build()
     try:
         await other.over.wait()
@@ -275,7 +278,7 @@ async def wait_for(other: Build) -> None:
 
 
 def waits_for_itself(module: Module) -> BuildError:
-    """Return the error for code of a build that would wait for its own end."""
+    """Return the error for a build that would wait for its own end."""
     current = current_build()
     builders = [] if current is None else [where(each.module) for each in reversed(current.chain()) if each.module]
     return BuildError(
@@ -294,15 +297,15 @@ def set_attribute(module: Module, name: str, value: Any) -> None:
         SealedError: The module is built, and the assignment would change its structure.
         GraphError: The attribute holds a Variable, and the value is not one.
         ConfigError: The name is one of `Module`, which the attribute would hide.
-        AttributeError: The name is dunder.
+        AttributeError: The name is a dunder name.
     """
     if name.startswith("__") and name.endswith("__") and name != "__class__":
-        raise AttributeError(f"{name!r} cannot be set on a module")  # such as what typing leaves on generic instances
+        raise AttributeError(f"{name!r} cannot be set on a module")  # such as `__orig_class__`, set by typing
     record = module._record
     if name in record.declaration.reserved:
         raise ConfigError(
-            f"class {type(module).__name__}: the attribute {name!r} would hide what Module has by that name; take "
-            f"another one, such as {record.declaration.default_name}_{name}."
+            f"class {type(module).__name__}: the attribute {name!r} would hide `Module.{name}`; choose another "
+            f"name, such as {record.declaration.default_name}_{name}."
         )
     in_build = (record.constructed or record.sealed) and remember(module)
     if isinstance(getattr(class_of(module), name, None), property):
@@ -349,7 +352,7 @@ def delete_attribute(module: Module, name: str) -> None:
 
 
 def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable:
-    """Make a Variable and hold it under its name, or `name_1`, ... where that is taken."""
+    """Make a Variable and store it as the attribute of its name, or `name_1`, ... if that is taken."""
     refuse_if_sealed(module, given["name"] or "variable", "a Variable was to be added")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
@@ -358,7 +361,7 @@ def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable
         variable.name = _name_of(variable.schema.get("title"))
     restored = module._record.restored or set[str]()
     attribute = leaves.unused(variable.name, {*module.__dict__, *dir(class_of(module))} - restored)
-    if attribute in restored:  # an earlier build made it, and a load has it there
+    if attribute in restored:  # made by an earlier build and restored by a load
         restored.discard(attribute)
         return attribute_of(module, attribute)
     remember(module)
@@ -367,14 +370,14 @@ def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable
 
 
 def _name_of(title: Any) -> str:
-    """Return the snake case of a schema's title, as far as that makes a name."""
+    """Return a schema's title in snake case, or `variable` if that is not an identifier."""
     words = re.sub(r"\W+", "_", leaves.snake_case(title)).strip("_") if isinstance(title, str) else ""
-    name = leaves.snake_case(words) if words else ""  # a keyword takes an underscore
+    name = leaves.snake_case(words) if words else ""  # again: adds an underscore to a keyword
     return name if name.isidentifier() else "variable"
 
 
 def get_variable(module: Module, name: str | None, index: int | None) -> Variable:
-    """Return one Variable by its name, or by its place in `variables`."""
+    """Return one Variable by its name, or by its index in `variables`."""
     if (name is None) == (index is None):
         raise ArgumentError(f"{where(module)}: get_variable takes exactly one of name and index.")
     live = module.variables
@@ -389,12 +392,12 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         return next(iter(named.values()))
     if named:
         raise GraphError(
-            f"{where(module)}: {len(named)} Variables are named {name!r}: {', '.join(named)}. Take one by its path."
+            f"{where(module)}: {len(named)} Variables are named {name!r}: {', '.join(named)}. Get one by its path."
         )
     names = [str(each.name) for each in live]
     raise GraphError(
         f"{where(module)}: no Variable is named {name!r}.{leaves.did_you_mean(str(name), names)} "
-        f"There are: {', '.join(names) or 'none'}."
+        f"Its Variables: {', '.join(names) or 'none'}."
     )
 
 
@@ -402,7 +405,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
 
 
 def seal(module: Module) -> None:
-    """Close the structure of a module; if it is built it is ready, for everybody unless a build under way made it."""
+    """Close the structure of a module. A built module becomes ready, unless it is part of a running build."""
     record = module._record
     if not record.sealed:
         remember(module)
@@ -414,8 +417,8 @@ def seal(module: Module) -> None:
 def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, Any]:
     """Return the nodes and Variables that attributes are or hold, each with its place and identity.
 
-    Each is kept alive, so that nothing else comes to have its identity. A by-reference node stands for its kind, whose
-    others may take its place. Hot: made for every module of a merge, and compared in every split.
+    The layout keeps each alive, so that its identity is not reused. By-reference nodes are compared by kind only, since
+    one may replace another. Hot: made for every module of a merge, and compared in every split.
     """
     layout: dict[str | int, Any] = {}
     for name, value in [each for each in attributes if KNOWN.get(type(each[1])) != STATIC]:  # pyright: ignore[reportUnknownArgumentType]
@@ -426,24 +429,24 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
 
 
 def check_layout(module: Module) -> None:
-    """Raise SealedError where a sealed module was changed behind its back, in a container or in `__dict__`."""
+    """Raise SealedError if a sealed module was changed directly, in a container or in `__dict__`."""
     record = module._record
     if not record.sealed or record.layout is None:
         return
     before, now = record.layout, layout_of(structural_attributes(module))
     if now != before:
         name = next(name for name in (*before, *now) if before.get(name) != now.get(name))
-        raise SealedError(_text(module, str(name), f"what attribute {name!r} holds was changed"))
+        raise SealedError(_text(module, str(name), f"the content of attribute {name!r} was changed"))
 
 
 def refuse_if_sealed(module: Module, attribute: str, change: str) -> None:
-    """Raise SealedError if the structure of `module` is closed; `change` is what was to be done at the attribute."""
+    """Raise SealedError if the structure of `module` is sealed; `change` describes the attempted change."""
     if module._record.sealed:
         raise SealedError(_text(module, attribute, change))
 
 
 def note_edit(module: Module) -> None:
-    """Take what a sealed module holds now for its structure; tables of paths are made anew at the next entry call."""
+    """Accept the present content of a sealed module as its structure; its path tables are rebuilt when next needed."""
     record = module._record
     record.layout = layout_of(structural_attributes(module))
     record.version += 1
@@ -451,18 +454,18 @@ def note_edit(module: Module) -> None:
 
 
 def _check_assignment(module: Module, name: str, value: Any) -> bool:
-    """Check that assigning to a sealed module changes no structure, but for a by-reference node swapped for its kind.
+    """Check an assignment to a sealed module: it may not change the structure, but may swap by-reference nodes.
 
     Returns:
-        Whether it is such a swap.
+        Whether it swaps by-reference nodes of one kind.
 
     Raises:
-        SealedError: It would add, replace or remove a node or a Variable.
+        SealedError: The assignment would add, replace or remove another node or a Variable.
     """
     old = _in_graph(module, name)
     if value is old or name in module._record.declaration.hidden or not (_holds_any(value) or _holds_any(old)):
         return False
-    # no state hangs on a by-reference node: it may take the place of one of its kind, or of None
+    # a by-reference node has no state, so it may replace one of its kind, or None
     swapped = [x for x in (old, value) if x is not None]
     if not all(map(_is_by_reference, swapped)) or len({id(own_impl(class_of(x))) for x in swapped}) > 1:
         raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
@@ -470,7 +473,7 @@ def _check_assignment(module: Module, name: str, value: Any) -> bool:
 
 
 def _in_graph(module: Module, name: str) -> Any:
-    """Return what the graph sees of an attribute: nothing of a static one, the default of the class where unset."""
+    """Return an attribute as it is in the graph: ABSENT if static, the default of the class if unset."""
     if name in module._record.statics:
         return ABSENT
     value = attribute_of(module, name)
@@ -489,19 +492,17 @@ def _is_by_reference(x: object) -> bool:
 
 def _text(module: Module, attribute: str, fault: str) -> str:
     path = leaves.path_str((*filter(None, (module.path,)), attribute))
-    remedy = "Make children and Variables in __init__, or in build where they depend on the schema."
+    remedy = "Make children and Variables in __init__, or in build if they depend on the schema."
     if isinstance(attribute_of(module, attribute), Variable):
-        remedy = f"The value of the Variable may change: `module.{attribute}.assign(json)`."
-    return (
-        f"{path} ({type(module).__name__}): {fault}, but the structure is sealed since the module was built. {remedy}"
-    )
+        remedy = f"The value of the Variable can be changed: `module.{attribute}.assign(json)`."
+    return f"{path} ({type(module).__name__}): {fault}, but the structure has been sealed since the build. {remedy}"
 
 
 # -- Namespaces of skips ----------------------------------------------------------------------------------------------
 
 
 def namespaced(module: Module, names: Iterable[str]) -> Iterator[tuple[Any, str]]:
-    """Yield the `(namespace, name)` pairs of some names, by name."""
+    """Return an iterator over the `(namespace, name)` pairs of names, sorted by name."""
     return ((module._record.isolated.get(name), name) for name in sorted(names))
 
 
@@ -509,7 +510,7 @@ def isolate(module: Module, namespace: Any) -> None:
     """Put the declared skip names of a module into a Namespace.
 
     Raises:
-        ArgumentError: It is not a Namespace.
+        ArgumentError: `namespace` is not a Namespace.
         SkipNameError: The module declares no skips.
         SealedError: The module is built.
     """
@@ -519,12 +520,12 @@ def isolate(module: Module, namespace: Any) -> None:
     skips = record.declaration.skips
     if skips is None or not skips.names:
         raise SkipNameError(
-            f"{where(module)}: it declares no skips, so there is nothing to isolate. Declare names with "
+            f"{where(module)}: isolate needs declared skip names, and the class has none. Declare them with "
             "@skippable(stash=[...], pop=[...]) on the class."
         )
     if record.sealed:
         raise SealedError(
-            f"{where(module)}: isolate, but the structure is sealed since the module was built. Isolate it in "
+            f"{where(module)}: cannot isolate skips, since the structure is sealed by the build. Call isolate in "
             "__init__, or before the first call."
         )
     remember(module)

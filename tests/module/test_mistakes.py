@@ -318,7 +318,7 @@ def test_a_misspelt_required_argument_is_named(make, guess):
 
 def test_hooks_that_are_not_a_list_are_refused():
     """One hook, or something else in the place of a list, is an ArgumentError that shows the list."""
-    with pytest.raises(sm.errors.ArgumentError, match=r"hooks is 3; give a list of hooks, `hooks=\[\.\.\.\]`"):
+    with pytest.raises(sm.errors.ArgumentError, match=r"hooks is 3; pass a list of hooks, `hooks=\[\.\.\.\]`"):
         Module(hooks=3)
 
 
@@ -386,9 +386,7 @@ def test_fields_in_place_of_a_data_model_show_the_model():
 
 def test_too_many_positional_arguments_show_what_goes_by_keyword():
     """Names alone, not the whole signature."""
-    with pytest.raises(
-        ConfigError, match=r"only data_model goes by position, by keyword go schema=..., language_model"
-    ):
+    with pytest.raises(ConfigError, match=r"only data_model by position, schema=..., language_model.* by keyword\."):
         sm.Generator(Query, "embedded/nearest")
 
 
@@ -397,7 +395,7 @@ def test_a_sealed_module_shows_how_a_value_is_set():
     built = Built()
     run(built, q)
     with pytest.raises(
-        sm.SealedError, match=r"The value of the Variable may change: `module\.notes\.assign\(json\)`\."
+        sm.SealedError, match=r"The value of the Variable can be changed: `module\.notes\.assign\(json\)`\."
     ):
         built.notes = Param("y")
     with pytest.raises(GraphError, match=r"`module\.notes\.assign\(json\)`"):

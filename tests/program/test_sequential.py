@@ -359,7 +359,7 @@ def test_named_members_are_added_and_taken_out():
 @pytest.mark.parametrize(
     ("make", "shown"),
     [
-        (lambda: Sequential({"summary": Reply()}), "'summary' would hide what Module has by that name"),
+        (lambda: Sequential({"summary": Reply()}), "'summary' would hide `Module.summary`"),
         (lambda: Sequential({"reply": Reply()}).add(Shout()), "its members have names: write `add(member, 'name')`"),
         (lambda: Sequential([Reply()]).add(Shout(), "shout"), "its members have no names: write `add(member)`"),
         (lambda: Sequential({"a": Reply()}).add(Shout(), "a"), "the name 'a' is taken"),
