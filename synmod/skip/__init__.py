@@ -1,8 +1,8 @@
-"""Skip connections: values that go past the modules in between, declared, verified, and carried beside the main lane.
+"""Skip connections: values that bypass the modules in between, declared, verified, and carried beside the data flow.
 
 Floor: 7, beside `blocks`. Purpose: `@skippable`, the commands, Namespaces, frames, verification, layouts. State: one
-lane for each running call that takes part, on its frame. Speed: a call of a module that declares nothing pays nothing;
-one that stashes or pops pays some microseconds. Must never know: Program, files, training.
+lane per running call that uses skips, on its frame. Speed: calls of modules without declared skips cost nothing more;
+a call that stashes or pops costs a few microseconds more. Must never know: Program, files, training.
 """
 
 from synmod.errors import SkipError, SkipNameError, SkipProblem, SkipVerifyError

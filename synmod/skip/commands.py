@@ -1,4 +1,4 @@
-"""`@skippable`, `stash`, `pop` and `peek`: what a class declares, the commands, and one call that must keep to it.
+"""The declaration `@skippable`, the commands `stash`, `pop` and `peek`, and the checks of a call against them.
 
 The commands are plain functions that act on the lane of the running call.
 """
@@ -15,13 +15,13 @@ from .lane import TAKEN, Key, Lane, Slot, carried_schema, lane_of, shown
 
 _REQUIRED: Final[Any] = object()
 _UNKNOWN: Final[Any] = object()
-"""Stands in the lane for a value whose schema is not known."""
+"""A placeholder in the lane for a value with an unknown schema."""
 
 ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}
 
 
 class _UntypedSkipError(errors.SkipError, errors.SymbolicValueError):
-    """The schema of a value in the lane is needed, and none is declared."""
+    """The schema of a value in the lane is needed, but not declared."""
 
 
 _UntypedSkipError.__name__ = _UntypedSkipError.__qualname__ = "SkipError"
@@ -38,20 +38,20 @@ def skippable(
 ) -> Callable[[C], C]:
     """Declare the skip connections of a class of modules.
 
-    The class stays what it is; a subclass inherits the declarations and may add to them.
+    The class is not wrapped; a subclass inherits the declarations and may add to them.
 
     Args:
-        stash: Names that each call puts into the lane; or a mapping from name to data model or schema (a typed skip).
-        pop: Names that each call takes out, as names or a mapping.
-        peek: Names that a call may read without taking them, as names or a mapping.
-        optional: Those of `pop` and `peek` that may be absent, since their producer may not have run.
+        stash: Names that each call stashes; or a mapping from name to data model or schema (a typed skip).
+        pop: Names that each call pops, as names or a mapping.
+        peek: Names that a call may read without removing them, as names or a mapping.
+        optional: Names from `pop` and `peek` that may be absent, if their producer may not run.
 
     Returns:
         A decorator that returns the class.
 
     Raises:
-        ConfigError: It decorates something else, a name is empty or not a string, or `optional` has a name that
-            is neither in `pop` nor in `peek`.
+        ConfigError: The decorated object is not a Module class, a name is empty or not a string, or `optional` has a
+            name that is neither in `pop` nor in `peek`.
 
     Example:
         >>> from synmod.skip import pop, stash
@@ -70,7 +70,7 @@ def skippable(
     may_be_absent = names["pop"] | names["peek"]
     if not names["optional"] <= may_be_absent:
         extra = ", ".join(map(repr, sorted(names["optional"] - may_be_absent)))
-        raise errors.ConfigError(f"skippable: optional names {extra}, which is neither in pop nor in peek.")
+        raise errors.ConfigError(f"skippable: optional has {extra}, which is neither in pop nor in peek.")
     schemas: dict[str, data.Schema] = {}
     models: dict[str, Any] = {}
     for word, each in given.items():
@@ -84,7 +84,7 @@ def skippable(
         target: Any = cls
         if not (isinstance(target, type) and issubclass(target, Module)):
             what = f"the class {target.__name__}" if isinstance(target, type) else repr(target)
-            raise errors.ConfigError(f"skippable decorates a Module class; {what:.100} is not one.")
+            raise errors.ConfigError(f"skippable must decorate a Module class; {what:.100} is not one.")
         declaration_of(target).declare_skips(skips)
         return cls
 
@@ -98,12 +98,12 @@ def _names(word: str, given: Any) -> frozenset[str]:
     names = list(cast("Iterable[Any]", given))
     for name in names:
         if not isinstance(name, str) or not name:
-            raise errors.ConfigError(f"skippable: {word} holds {name!r:.100}; a name is a string that is not empty.")
+            raise errors.ConfigError(f"skippable: {word} has {name!r:.100}; a name must be a non-empty string.")
     return frozenset(names)
 
 
 def _typed(word: str, name: str, declared: Any) -> tuple[data.Schema, Any]:
-    """Return the schema of a typed skip, and the class behind it."""
+    """Return the schema of a typed skip, and its class if it has one."""
     try:
         return data.declare(declared, root="any"), data.model_of(declared)
     except (errors.ArgumentError, errors.SchemaError) as error:
@@ -114,12 +114,12 @@ def _typed(word: str, name: str, declared: Any) -> tuple[data.Schema, Any]:
 
 
 def stash(name: str, value: Any, replace: bool = False) -> None:
-    """Put a value into the lane, past the modules that come next.
+    """Put a value into the lane, for a later module to pop.
 
     Args:
-        name: A name that the class of the running module has declared by `@skippable(stash=...)`.
-        value: A data model, JSON, or None, which is a value like any other. It is held by reference.
-        replace: Whether it may take the place of a value that was not popped (in loops).
+        name: A name that the class of the running module declares with `@skippable(stash=...)`.
+        value: A data model, JSON, or None, which is a value like any other. It is stored by reference.
+        replace: Whether the value may replace one that was not popped (in loops).
 
     Raises:
         SkipError: The name is not declared, the slot is occupied, or no skippable call is running.
@@ -133,12 +133,12 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
         ...         stash("doc", inputs)
         ...         return inputs
 
-    Source: torchgpipe's `stash`; differs: a function of its own, and a second value is an error.
+    Source: torchgpipe's `stash`; differs: a plain function, and a second value is an error.
     """
     lane, skips = _running("stash", name)
     key = lane.isolated.get(name), name
     if not replace:
-        known = None if lane.symbolic else lane.find(key)  # alternatives are called side by side, on symbols
+        known = None if lane.symbolic else lane.find(key)  # on symbols, all alternatives are called
         if known is not None or ("stash", name) in lane.done:
             by = "in this call" if known is None else f"by {known.producer!r}"
             remedy = "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop."
@@ -153,19 +153,19 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
 
 
 def pop(name: str, default: Any = _REQUIRED) -> Any:
-    """Take a value out of the lane.
+    """Remove a value from the lane and return it.
 
     Args:
-        name: A name that the class of the running module has declared by `@skippable(pop=...)`.
-        default: What is returned where an optional name is absent.
+        name: A name that the class of the running module declares with `@skippable(pop=...)`.
+        default: The result if an optional name is absent.
 
     Returns:
-        The value, on symbols a symbol with its schema.
+        The value; on symbols, a symbol with its schema.
 
     Raises:
         SkipError: The name is not declared, was popped before in this call, or is absent and there is no default; or
             no skippable call is running.
-        SchemaError: The consumer is typed, and the value does not have what it declares.
+        SchemaError: The consumer declares a schema that the value does not satisfy.
 
     Example:
         >>> from synmod.skip import skippable
@@ -190,18 +190,18 @@ def pop(name: str, default: Any = _REQUIRED) -> Any:
 
 
 def peek(name: str, default: Any = _REQUIRED) -> Any:
-    """Read a value in the lane without taking it.
+    """Return a value in the lane without removing it.
 
     Args:
-        name: A name that the class of the running module has declared by `@skippable(peek=...)`.
-        default: What is returned where an optional name is absent.
+        name: A name that the class of the running module declares with `@skippable(peek=...)`.
+        default: The result if an optional name is absent.
 
     Returns:
-        The value, on symbols a symbol with its schema.
+        The value; on symbols, a symbol with its schema.
 
     Raises:
         SkipError: The name is not declared, or is absent and there is no default; or no skippable call is running.
-        SchemaError: The consumer is typed, and the value does not have what it declares.
+        SchemaError: The consumer declares a schema that the value does not satisfy.
 
     Example:
         >>> from synmod.skip import skippable
@@ -210,7 +210,7 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
         ...     async def call(self, inputs):
         ...         return inputs + peek("doc")
 
-    Source: a reader beside torchgpipe's `pop`.
+    Source: none; torchgpipe's `pop` without the removal.
     """
     lane, skips = _running("peek", name)
     key = lane.isolated.get(name), name
@@ -219,13 +219,13 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
 
 
 def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
-    """Return the lane of the running call, and what its module declares, for a command that it has declared."""
+    """Return the lane of the running call, and the skips of its module; raise unless it declares this command."""
     frame = scope.current_call()
     lane: Any = None if frame is None else frame.layer
     if lane is None or lane.skips is None:
         where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
         raise errors.SkipError(
-            f"{word}({name!r}) outside a skippable call: {where}. Commands belong into `call` of a class decorated "
+            f"{word}({name!r}) outside a skippable call: {where}. Commands belong in `call` of a class decorated "
             f"with @skippable({word}=[{name!r}])."
         )
     skips: DeclaredSkips = lane.skips
@@ -237,14 +237,14 @@ def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
 
 
 def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> errors.SkipError:
-    """Return the error of a command, with the place of the call and its slot."""
+    """Return the error for a command, with the place of the call and the slot."""
     return errors.SkipError(
         f"{lane.label}: {word}({name!r}): {shown((lane.isolated.get(name), name))} {what}. {remedy}"
     )
 
 
 def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot | None, default: Any) -> Any:
-    """Return the value of a slot as the consumer gets it, held to what the consumer declares."""
+    """Return the value of a slot for its consumer, checked against the schema that the consumer declares."""
     if slot is None:
         if default is not _REQUIRED:
             return default
@@ -255,12 +255,12 @@ def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot
             raise _untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
         return data.symbol(schema, skips.models.get(name))
     if schema is not None and value is not None:
-        _hold_to_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
+        _check_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
     return _as_symbol(value, None, None) if lane.symbolic else value
 
 
 def _untyped(lane: Lane, name: str, why: str) -> _UntypedSkipError:
-    """Return the error of a skip whose schema is needed and not known."""
+    """Return the error for a skip whose schema is needed, but not known."""
     return _UntypedSkipError(
         f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
         f"@skippable(pop={{{name!r}: Model}}), or stash={{{name!r}: Model}} at its producer."
@@ -268,7 +268,7 @@ def _untyped(lane: Lane, name: str, why: str) -> _UntypedSkipError:
 
 
 def _as_symbol(value: Any, schema: data.Schema | None, model: Any) -> Any:
-    """Return what stands for a value on symbols: a symbol of the declared schema, else of its own; JSON as it is."""
+    """Return the symbol for a value, of the declared schema, else of its own; return plain JSON unchanged."""
     if value is None:
         return None
     if schema is not None:
@@ -281,11 +281,11 @@ def _as_symbol(value: Any, schema: data.Schema | None, model: Any) -> Any:
 
 
 def _admitted(value: Any, schema: data.Schema, model: Any, place: str) -> Any:
-    """Return a value that satisfies the schema of a typed skip; plain JSON objects become data.
+    """Return a value checked against the schema of a typed skip; plain JSON objects become data.
 
     Raises:
-        SchemaError: It does not satisfy the schema.
-        DataError: It is not JSON.
+        SchemaError: The value does not satisfy the schema.
+        DataError: The value is not JSON.
     """
     known = carried_schema(value)
     if known is not None and data.is_subschema(known, schema):
@@ -297,18 +297,18 @@ def _admitted(value: Any, schema: data.Schema, model: Any, place: str) -> Any:
     return data.wrap(json, schema, model) if known is None and isinstance(json, leaves.FrozenDict) else value
 
 
-def _hold_to_declared(value: Any, schema: data.Schema, place: str) -> None:
-    """Check that a value has what its consumer declares; it may have more.
+def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
+    """Check that a value has the fields that its consumer declares; it may have more.
 
     Raises:
-        SchemaError: It does not.
+        SchemaError: A field is missing, or the value does not satisfy the schema.
     """
     known = carried_schema(value)
     if known is not None and data.includes(known, schema):
         return
     lacking = [] if known is None else lacking_fields(known, schema)
     if lacking:
-        raise errors.SchemaError(f"{place}: the field {', '.join(lacking)} is missing, which {titled(schema)} has.")
+        raise errors.SchemaError(f"{place}: {titled(schema)} needs the field {', '.join(lacking)}, which is missing.")
     json = leaves.frozen(value)
     fields = schema.get("properties")
     if fields and leaves.is_object(json):
@@ -318,8 +318,8 @@ def _hold_to_declared(value: Any, schema: data.Schema, place: str) -> None:
 
 def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Return the fields, quoted, that `wanted` requires and `schema` does not."""
-    there = schema.get("required", ())
-    return [repr(name) for name in wanted.get("required", ()) if name not in there]
+    required = schema.get("required", ())
+    return [repr(name) for name in wanted.get("required", ()) if name not in required]
 
 
 def titled(schema: Mapping[str, Any]) -> str:
@@ -327,21 +327,21 @@ def titled(schema: Mapping[str, Any]) -> str:
     return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
 
 
-# -- one call: entry, body, completeness; how it ends is up to its lane ------------------------------------------------
+# -- one call: entry, body, completeness; its lane commits or drops it -------------------------------------------------
 
 
 class Skippable:
-    """Runs the calls of modules that declare skips; one for all."""
+    """Runs the calls of modules that declare skips; a singleton."""
 
     __slots__ = ()
 
     async def run(
         self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Reserve what is to be popped, run `call`, and check that it did what its class declares.
+        """Reserve the values to pop, run `call`, and check that it performed the declared commands.
 
         Raises:
-            SkipError: A value has not been stashed, or `call` left out a declared command.
+            SkipError: A value has not been stashed, or `call` did not perform a declared command.
         """
         lane, skips = _begin(module, frame)
         lacking = [key for name in skips.required if not lane.reserve(key := (lane.isolated.get(name), name))]
@@ -363,13 +363,13 @@ class Skippable:
         if left:
             done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
             raise errors.SkipError(
-                f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been, in this call. Each call "
+                f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been in this call. Each call "
                 f"must perform every declared command: `{word}({left[0]!r}{value})`."
             )
         return output
 
     def assume(self, module: Module, frame: scope.CallFrame) -> None:
-        """Do to the lane what the class declares, for a call on symbols whose `call` was not followed to its end."""
+        """Apply the declared stashes and pops to the lane, unless a trace of `call` has performed all of them."""
         known: Any = frame.layer
         if known is not None and known.skips is not None and not _left_out(known, known.skips)[1]:
             return
@@ -388,9 +388,9 @@ SKIPPABLE: Final = Skippable()
 
 
 def _begin(module: Module, frame: scope.CallFrame) -> tuple[Lane, DeclaredSkips]:
-    """Return the lane of a call that begins, and what its class declares."""
+    """Return the lane for a new call, and the skips that its class declares."""
     lane = lane_of(frame)
-    if lane.skips is not None:  # `call` is followed once more, on symbols
+    if lane.skips is not None:  # `call` is traced again
         lane.drop()
     record = module._record
     skips: Any = record.declaration.skips
@@ -399,28 +399,28 @@ def _begin(module: Module, frame: scope.CallFrame) -> tuple[Lane, DeclaredSkips]
 
 
 def _left_out(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
-    """Return the declared commands that a call has not performed: stashes, or else pops."""
+    """Return the declared commands that a call has not performed: `stash` or `pop`, and the names."""
     left = sorted(name for name in skips.stash if ("stash", name) not in lane.done)
     return ("stash", left) if left else ("pop", [name for name in skips.required if ("pop", name) not in lane.done])
 
 
 def _never_stashed(lane: Lane, lacking: list[Key]) -> errors.SkipError:
-    """Return the error of a consumer whose values are not there."""
+    """Return the error for a consumer whose values are missing."""
     takers = [slot.taker.label for key in lacking if (slot := lane.find(key)) and slot.taker]
-    why = "The module that stashes it must have returned before; verify_skippables(program) checks the wiring."
+    why = "The module that stashes it must return first; verify_skippables(program) checks the wiring."
     if takers:
         why = f"It is reserved by {', '.join(takers)}, which pops it."
     return errors.SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
 
 
 def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], inputs: Any) -> None:
-    """Find on symbols what the lane does not have: in the history of the inputs, else as it is declared.
+    """Find values on symbols that are not in the lane: in the history of the inputs, else by their declared schema.
 
-    Where modules are called on symbols one by one, there is no call around them that has a lane. A stash is remembered
-    by the step that its call records, and found again along the symbols.
+    When modules are called on symbols one by one, no enclosing call has a lane. Then the step that a call records keeps
+    its stashes, and the history of the symbols leads to that step.
 
     Raises:
-        SkipError: A value that may not be absent is not declared.
+        SkipError: A required value is neither found nor typed.
     """
     absent = [(lane.isolated.get(name), name) for name in sorted(skips.optional)]
     popped = {key for each in lane.downwards() for key in each.popped}
@@ -437,9 +437,9 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
 
 
 def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
-    """Return the nearest stash of a key among the steps that led to these symbols, TAKEN where there is none.
+    """Return the nearest stash of a key among the steps that led to these symbols; TAKEN if there is none.
 
-    With `popped_too` one counts that a later step has popped: verification reports it when the program is made.
+    With `popped_too`, a stash counts even if a later step has popped it: verification reports that for a program.
     """
     pending: deque[flow.Step] = deque(_steps_of(inputs))
     seen: set[int] = set()

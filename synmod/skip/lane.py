@@ -1,8 +1,8 @@
-"""The lane: what is stashed while an entry call runs. Every call below it is a transaction on what its caller sees.
+"""The lane: the values stashed while an entry call runs. Every nested call is a transaction on the lane of its caller.
 
-Commands act on the lane of their call. When the call returns, what it stashed and popped goes to the lane of its
-caller, at the outermost level to the lane of the skip frame. When it fails, its lane is dropped, together with
-everything that the calls below it committed. So whatever is tried again finds everything as it was.
+Commands act on the lane of their call. When the call returns, its stashes and pops are committed to the lane of its
+caller; for an entry call, to the lane of the skip frame. When it fails, its lane is dropped, together with everything
+that nested calls committed. So a retry finds the lane unchanged.
 """
 
 import threading
@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar, cast
 from synmod import data, errors, module, registry, scope, tree
 from synmod.leaves import Json, check_name, frozen, is_object, parse_path, path_str, thaw
 
-# -- Namespaces: identities that keep pairs of one name apart ----------------------------------------------------------
+# -- Namespaces: identities that separate skips of the same name -------------------------------------------------------
 
 _MADE = count()
 
@@ -25,13 +25,13 @@ Key = tuple["Namespace | None", str]
 
 @registry.register_own()
 class Namespace:
-    """An identity under which modules stash and pop, so that pairs of one name do not meet.
+    """An identity under which modules stash and pop, so that skips of the same name do not collide.
 
-    Two are never equal, whatever their names; `copy.copy` returns the same one, `copy.deepcopy` and the clone of a
-    program new ones, the same for all modules of the clone. They sort by name and then by the order of making.
+    Two Namespaces are never equal, even with the same name. `copy.copy` returns the same Namespace; `copy.deepcopy` and
+    the clone of a program make new ones, shared by all modules of the clone. They sort by name, then by creation.
 
     Args:
-        name: A label, which is a Python identifier; two Namespaces of one name are still different.
+        name: A label, a Python identifier.
 
     Raises:
         BadNameError: The name is not an identifier.
@@ -68,7 +68,7 @@ def order_of(namespace: Namespace | None) -> tuple[str, int]:
 
 
 def shown(key: Key) -> str:
-    """Return a key for messages: the quoted name, with its Namespace where it has one."""
+    """Return a key for messages: the quoted name, with its Namespace if it has one."""
     namespace, name = key
     return repr(name) if namespace is None else f"{name!r} in {namespace!r}"
 
@@ -87,11 +87,11 @@ tree.register_impl(
 # -- the lane ----------------------------------------------------------------------------------------------------------
 
 _LOCK: Final = threading.RLock()
-"""Held for a few instructions while values change hands, never across an await. Reentrant: a coroutine that the
-garbage collector closes in the meantime may drop its lane."""
+"""Held for a few instructions while lanes change, never across an await. Reentrant: a coroutine that the garbage
+collector closes in the meantime may drop its lane."""
 
 TAKEN: Final[Any] = object()
-"""Stands for a value that a call on symbols has popped."""
+"""A placeholder for a value that a call on symbols has popped."""
 
 
 class Slot:
@@ -102,14 +102,14 @@ class Slot:
     def __init__(self, value: Any, producer: str, *, replaces: bool = False) -> None:
         self.value = value
         self.producer = producer
-        """Path of the module that stashed it, as messages name it."""
+        """The path of the module that stashed the value, for messages."""
         self.replaces = replaces
-        """Whether it may take the place of another value."""
+        """Whether the value may replace another one."""
         self.taker: Lane | None = None
 
 
 class Lane:
-    """What one call has stashed and popped and not committed yet; the one at the bottom belongs to a skip frame."""
+    """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame."""
 
     __slots__ = ("below", "done", "frame", "held", "in_hand", "isolated", "popped", "skips", "stashed", "symbolic")
 
@@ -119,22 +119,22 @@ class Lane:
         self.frame = frame
         self.below = below
         self.symbolic = symbolic
-        """Whether it belongs to calls on symbols, which run to find out schemas."""
+        """Whether the lane belongs to calls on symbols, which only find schemas."""
         self.skips: module.DeclaredSkips | None = None
-        """What the module of this call declares; None for one that only has such modules below it."""
+        """The skips that the module of this call declares; None if only modules below it declare some."""
         self.isolated: Mapping[str, Any] = {}
         self.stashed: dict[Key, Slot] = {}
         self.popped: dict[Key, Slot] = {}
         self.held: dict[Key, Slot] = {}
-        """What this call found at its entry: pops, which it has reserved, and peeks."""
+        """The slots that this call found at its entry: pops, which it has reserved, and peeks."""
         self.done: set[tuple[str, str]] = set()
         """The commands performed, as (word, name)."""
         self.in_hand = False
-        """Whether a user holds the skip frame: then values that are not popped stay in it."""
+        """Whether a user owns the skip frame (`use_skip_frame`), so that values not popped stay in it."""
 
     @property
     def place(self) -> str:
-        """The path of the call, or of an entry call its name."""
+        """The path of the call; for an entry call, its name."""
         return "" if self.frame is None else self.frame.path or self.frame.name
 
     @property
@@ -143,14 +143,14 @@ class Lane:
         return repr(self.place)
 
     def downwards(self) -> "Iterator[Lane]":
-        """Yield this lane and those that it lies on."""
+        """Yield this lane and the lanes below it, from the top."""
         lane: Lane | None = self
         while lane is not None:
             yield lane
             lane = lane.below
 
     def find(self, key: Key, *, popped_too: bool = False) -> Slot | None:
-        """Return the slot that this call sees, on demand also one that was popped before."""
+        """Return the slot that this call sees, on request also one that was popped before; None if there is none."""
         lane: Lane | None = self
         while lane is not None:
             if key in lane.stashed:
@@ -170,10 +170,10 @@ class Lane:
         return seen
 
     def reserve(self, key: Key) -> bool:
-        """Hold a slot for this call; False where there is none, or where another module has reserved it.
+        """Hold a slot for this call; return False if there is none, or another module has reserved it.
 
-        Runs of one module at the same time may all read it. Symbols reserve nothing, and find also what was popped:
-        alternatives are called side by side, and verification finds what is popped twice.
+        Concurrent calls of one module may all read the slot. Calls on symbols reserve nothing, and also find popped
+        slots: all alternatives are called, and verification finds double pops.
         """
         with _LOCK:
             slot = self.find(key, popped_too=self.symbolic)
@@ -192,15 +192,15 @@ class Lane:
         gone: Slot | None = slot
         if self.stashed.get(key) is slot:
             del self.stashed[key]
-            gone = self.find(key) if slot.replaces else None  # what it took the place of does not come back
+            gone = self.find(key) if slot.replaces else None  # the replaced value does not come back
         if gone is not None and self.below is not None:
             self.popped[key] = gone
 
     def commit(self) -> None:
-        """Hand everything to the caller.
+        """Apply all stashes and pops to the lane of the caller.
 
         Raises:
-            SkipError: Another call has stashed the same name in the meantime.
+            SkipError: A concurrent call has stashed the same name.
         """
         below = self.below
         while below is not None and below.frame is not None and not below.frame.live:
@@ -217,7 +217,7 @@ class Lane:
                     continue
                 raise errors.SkipError(
                     f"{self.label}: {shown(key)} has already been stashed by {known.producer!r}, which ran at the same "
-                    "time. Put the two into different Namespaces: `module.isolate(Namespace())`."
+                    "time. Put the two modules into different Namespaces: `module.isolate(Namespace())`."
                 )
             for key, slot in self.popped.items():
                 below.take(key, slot)
@@ -225,21 +225,21 @@ class Lane:
             self.drop()
 
     keep = commit
-    """What an attempt does that is kept."""
+    """`commit` under its name in `Attempt`."""
 
     def drop(self) -> None:
-        """Forget everything that this call did, and release what it has reserved."""
+        """Discard the stashes and pops of this call, and release the slots that it has reserved."""
         for slot in self.held.values():
             if slot.taker is self:
                 slot.taker = None
         self.stashed, self.popped, self.held, self.done = {}, {}, {}, set()
 
     def left(self) -> dict[Key, Any] | None:
-        """Return what a call on symbols leaves beside its outputs: values by key, `TAKEN` for what it popped."""
+        """Return the effects of a call on symbols: stashed values by key, `TAKEN` for popped ones; None if none."""
         return {**dict.fromkeys(self.popped, TAKEN), **{key: slot.value for key, slot in self.stashed.items()}} or None
 
     def close(self) -> None:
-        """Drop what was not popped at the end of an entry call, with one event; a frame in hand keeps it."""
+        """Drop values not popped by the end of an entry call, with one event; a frame that a user owns keeps them."""
         *_, bottom = self.downwards()
         if self.frame is not None and bottom.stashed and not bottom.in_hand:
             keys = sorted(bottom.stashed, key=lambda key: (key[1], order_of(key[0])))
@@ -254,12 +254,12 @@ class Lane:
 
 
 class Block:
-    """A block whose calls run on a lane opened there."""
+    """A block whose calls run on its own lane."""
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.at = scope.current_call()
-        """The call that opened it."""
+        """The call that opened the block."""
         self.is_open = True
 
 
@@ -268,14 +268,14 @@ T = TypeVar("T")
 
 
 def open_block() -> Block | None:
-    """Return the block around this place, unless it is closed: a task may outlive it."""
+    """Return the enclosing block, unless it is closed: a task may outlive it."""
     block = _BLOCK.get()
     return block if block is not None and block.is_open else None
 
 
 @contextmanager
 def _calls_on(lane: Lane, given: T) -> Generator[T]:
-    """Run the calls of a block on a lane: that of a frame in hand, or of one of several attempts."""
+    """Run the calls of a block on a lane: that of a given skip frame, or of an attempt."""
     block = Block(lane)
     token = _BLOCK.set(block)
     try:
@@ -286,7 +286,7 @@ def _calls_on(lane: Lane, given: T) -> Generator[T]:
 
 
 def lane_of(frame: scope.CallFrame) -> Lane:
-    """Return the lane of a running call: it lies on that of its caller, or of the block that its caller has opened."""
+    """Return the lane of a running call; below it is that of its caller, or of a block that its caller opened."""
     known: Any = frame.layer
     if known is None:
         with _LOCK:
@@ -310,13 +310,13 @@ def _attempt() -> AbstractContextManager[Lane]:
 module.ABOVE["attempt"] = _attempt
 
 
-# -- the frame in hand: what is in the lane of one entry call, to look at, to write down and to go on with -------------
+# -- the skip frame: the values in the lane of one entry call, to inspect, save and resume -----------------------------
 
 
 class SkipFrame:
-    """What is in the lane of an entry call.
+    """The values in the lane of an entry call.
 
-    Inside a call it shows what that call sees: the frame, with the layers of the running call and its callers on top.
+    Inside a call it shows the values visible to that call: its own uncommitted stashes and pops, and its callers', too.
 
     Example:
         >>> frame = SkipFrame.from_json({"doc": {"json": "a text", "schema": None}})
@@ -328,7 +328,7 @@ class SkipFrame:
 
     def __init__(self, lane: Lane | None = None) -> None:
         self.lane = lane or Lane()
-        """Where the values are (internal)."""
+        """The lane that holds the values (internal)."""
 
     def keys(self) -> KeysView[Key]:
         """Return the `(namespace, name)` pairs in the lane; the default namespace is None."""
@@ -343,7 +343,7 @@ class SkipFrame:
         A name in a Namespace is `namespace/name`, escaped like the steps of a path.
 
         Raises:
-            DataError: A slot holds neither JSON nor a data model; or its Namespace has no name, or that of another one.
+            DataError: A slot holds neither JSON nor a data model; or its Namespace has no name, or the name of another.
                 The message names the slot.
         """
         written: dict[str, Json] = {}
@@ -352,7 +352,7 @@ class SkipFrame:
             text = path_str((name,) if namespace is None else (namespace.name or "", name))
             if text in written or (namespace is not None and namespace.name is None):
                 raise errors.DataError(
-                    f"slot {shown(key)}: name each Namespace differently to write it: Namespace('one')."
+                    f"slot {shown(key)}: to write it, give each Namespace a distinct name: Namespace('one')."
                 )
             try:
                 written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(carried_schema(slot.value))}
@@ -365,12 +365,12 @@ class SkipFrame:
         """Return the frame that `to_json` wrote.
 
         Args:
-            json: What `to_json` returned.
-            namespaces: The Namespaces of the program that is to run on the frame; they are found by name.
+            json: The result of `to_json`.
+            namespaces: The Namespaces of the program that will run on the frame; matched by name.
 
         Raises:
-            DataError: It does not have that form, a value is not JSON or does not satisfy its schema, or `namespaces`
-                does not have the one Namespace of a slot.
+            DataError: `json` is not the result of `to_json`, a value is not JSON or does not satisfy its schema, or
+                `namespaces` does not have exactly one Namespace with the name of a slot.
         """
         if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise errors.DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
@@ -386,7 +386,7 @@ class SkipFrame:
             named = [each for each in given if [getattr(each, "name", None)] == space] if space else [None]
             if len(named) != 1:
                 raise errors.DataError(
-                    f"slot {text!r}: {len(named)} Namespaces named {space[0]!r} are given, wanted one. Write "
+                    f"slot {text!r}: wanted one Namespace named {space[0]!r}, got {len(named)}. Write "
                     f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {given}."
                 )
             content, schema = entry["json"], entry["schema"]
@@ -409,10 +409,10 @@ class SkipFrame:
 
 
 def current_skip_frame() -> SkipFrame | None:
-    """Return the skip frame of the running entry call, as the running call sees it; in a hook, the call of its event.
+    """Return the skip frame of the running entry call, as the running call (in a hook, the call of the event) sees it.
 
     Returns:
-        The frame, None outside module calls.
+        The frame; None outside module calls.
 
     Example:
         >>> current_skip_frame() is None
@@ -428,7 +428,7 @@ def current_skip_frame() -> SkipFrame | None:
 
 
 def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
-    """Run the calls of a block on a given skip frame: for tests, or to go on where another run has stopped.
+    """Run the calls of a block on a given skip frame: for tests, or to resume where another run has stopped.
 
     Values that are not popped stay in the frame.
 
@@ -436,10 +436,10 @@ def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
         frame: The frame.
 
     Returns:
-        The block, which gives the frame.
+        A context manager whose target is the frame.
 
     Raises:
-        ArgumentError: It is not a SkipFrame.
+        ArgumentError: `frame` is not a SkipFrame.
 
     Example:
         >>> from synmod.skip import SkipFrame

@@ -1,7 +1,7 @@
-"""The wiring of a program: every place where skips are declared, in execution order; which match, and which do not.
+"""The wiring of a program: all modules that declare skips, in execution order; which of them match, and which do not.
 
-Two places are compared by the way down to them. Where the ways part, the container decides: a row orders its members, a
-router makes them alternatives, a graph goes by its edges, and of a hand-written call nothing is known.
+Two modules are ordered by their routes from the root. The container where the routes part decides: a Sequential orders
+its members, a router makes them alternatives, a graph orders by its edges, and a user-defined call has no known order.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from . import commands, lane
 
 
 class Fork(NamedTuple):
-    """Where a way down takes one of several parts, and the path of that part."""
+    """A container on a route, the index of the part that the route takes, and the path of that part."""
 
     execution: Execution
     part: int
@@ -25,7 +25,7 @@ class Fork(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A module that declares skips, and the way down to it."""
+    """A module that declares skips, at one path, with the route to it from the root."""
 
     path: str
     module: Module
@@ -33,13 +33,13 @@ class Site(NamedTuple):
     way: tuple[Fork, ...]
 
     def keys(self, word: str) -> list[lane.Key]:
-        """Return what it declares for a command, by name; a name declared for both directions is left out."""
+        """Return the keys declared for a command, sorted by name, without names that are both stashed and read."""
         both = self.skips.stash & (self.skips.pop | self.skips.peek)
         return [self.module.namespaced(name) for name in sorted(getattr(self.skips, word) - both)]
 
 
 class Route(NamedTuple):
-    """The way of a value from the module that stashes it to one that pops it, or peeks at it."""
+    """A connection from a module that stashes a value to one that pops it or peeks at it."""
 
     key: lane.Key
     producer: str
@@ -56,7 +56,7 @@ class Wiring:
     Attributes:
         problems: Every problem, in execution order.
         routes: The pairs that match.
-        edges: For each graph, that of the program first: for parts that must wait, those that skips add to their needs.
+        edges: For each graph, the program's first: by part, the parts that skips make it wait for, beyond its needs.
 
     Raises:
         ArgumentError: The root is not a module.
@@ -64,7 +64,7 @@ class Wiring:
 
     def __init__(self, root: Module) -> None:
         if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise errors.ArgumentError(f"Only a module has skips; got {root!r:.100}.")
+            raise errors.ArgumentError(f"Only a module can have skips; got {root!r:.100}.")
         self.routes: list[Route] = []
         self.edges: list[dict[int, list[int]]] = []
         self._found: list[tuple[Site, errors.SkipProblem]] = []
@@ -90,17 +90,17 @@ class Wiring:
         return [self._rank(fork) for fork in site.way]
 
     def _relation(self, one: Site, other: Site) -> Literal["before", "after", "apart", "unknown"]:
-        """Return when one place runs, seen from another."""
-        for mine, theirs in zip(one.way, other.way, strict=False):
-            if mine.execution is not theirs.execution or mine.part != theirs.part:
-                order = mine.execution.order
+        """Return when `one` runs relative to `other`."""
+        for first, second in zip(one.way, other.way, strict=False):
+            if first.execution is not second.execution or first.part != second.part:
+                order = first.execution.order
                 if order in ("one of", "together"):
                     return "apart" if order == "one of" else "unknown"
-                return "before" if self._rank(mine) < self._rank(theirs) else "after"
-        return "before" if len(one.way) <= len(other.way) else "after"  # a container before what it holds
+                return "before" if self._rank(first) < self._rank(second) else "after"
+        return "before" if len(one.way) <= len(other.way) else "after"  # a container before its parts
 
     def _schedule(self, graph: Execution) -> None:
-        """Order the parts of a graph, in which skips are edges beside the data flow; report what closes a cycle."""
+        """Order the parts of a graph by data flow and skips; report each skip that closes a cycle."""
         before = [set(needs) for needs in graph.needs]
         stashes, pops, peeks, reads = (
             self._ends(graph, *words) for words in (["stash"], ["pop"], ["peek"], ["pop", "peek"])
@@ -112,14 +112,14 @@ class Wiring:
             for producer in stashes.get(key, ())
             if consumer not in stashes[key]
         ]
-        # All data flows forward, so that an edge forward cannot close a cycle: those come first, without a search.
+        # Data flows forward, so forward edges cannot close a cycle: they come first, without a search.
         for producer, consumer, key in sorted(pairs, key=lambda pair: pair[0] > pair[1]):
             site, path = reads[key][consumer]
-            if not _joined(before, producer, consumer) and key[1] not in site.skips.optional:  # else it is absent there
+            if not _joined(before, producer, consumer) and key[1] not in site.skips.optional:  # else it is absent
                 other = stashes[key][producer][1]
                 text = (
-                    f"{path!r} pops {key[1]!r}, which {other!r} stashes, but {other!r} runs on what comes out of "
-                    f"{path!r}: a cycle"
+                    f"{path!r} pops {key[1]!r}, which {other!r} stashes, but {other!r} needs the output of {path!r}: "
+                    "a cycle"
                 )
                 self._found.append((site, errors.SkipProblem("cycle", path, *key, other, text)))
         for key in pops:
@@ -131,7 +131,7 @@ class Wiring:
         self._ranks[id(graph)] = _ranks(before)
 
     def _ends(self, graph: Execution, *words: str) -> dict[lane.Key, dict[int, tuple[Site, str]]]:
-        """Return the parts of a graph that declare a command, by key: the first place in each, the path of the part."""
+        """Return the parts of a graph that declare a command, by key; for each, its first site and its path."""
         ends: dict[lane.Key, dict[int, tuple[Site, str]]] = {}
         for site in self._sites:
             for fork in site.way:
@@ -143,7 +143,7 @@ class Wiring:
     # -- rules --------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Check that each key is stashed once, then popped once, and that the consumer gets what it declares."""
+        """Check that each key is stashed once, then popped once, and that the schemas of both ends match."""
         used = {(cycle.namespace, cycle.name) for _, cycle in self._found}
         stashes: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
@@ -180,7 +180,7 @@ class Wiring:
                 self._report(site, "unpopped", key, None, f"no module declared {key[1]!r} as poppable but stashed")
 
     def _pair(self, key: lane.Key, producer: Site, consumer: Site, *, takes: bool) -> None:
-        """Note a pair, and check the schemas of its ends."""
+        """Add a route, and check the schemas of its ends."""
         self.routes.append(Route(key, producer.path, consumer.path, takes))
         stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
         misfit = None if wanted is None or stashed is None else _misfit(stashed, wanted)
@@ -192,11 +192,11 @@ class Wiring:
         self._found.append((site, errors.SkipProblem(kind, site.path, *key, other and other.path, text)))
 
 
-# -- where skips are declared ------------------------------------------------------------------------------------------
+# -- sites -------------------------------------------------------------------------------------------------------------
 
 
 def _sites(root: Module) -> Iterator[Site]:
-    """Yield the places below a program where skips are declared, once for each way to them, in order of definition."""
+    """Yield the modules of a program that declare skips, once per route to them, in definition order."""
     visits = [visit for visit in tree.walk(root) if isinstance(visit.value, Module)]
     below: dict[int, dict[int, Child]] = {}
     above: dict[int, list[Module]] = {}
@@ -233,7 +233,7 @@ def _sites(root: Module) -> Iterator[Site]:
 
 
 def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
-    """Return the nearest module above a visit, and the steps down from it."""
+    """Return the nearest module above a visit, and the steps from it to the visit."""
     steps: list[Any] = [visit.step]
     above = visit.above
     while above is not None and not isinstance(above.value, Module):
@@ -246,7 +246,7 @@ def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
 
 
 def _joined(before: list[set[int]], first: int, then: int) -> bool:
-    """Add an edge unless it would close a cycle; return whether it is there."""
+    """Add an edge unless it would close a cycle; return whether it was added."""
     if first > then:
         pending, seen = [first], {first}
         while pending:
@@ -260,7 +260,7 @@ def _joined(before: list[set[int]], first: int, then: int) -> bool:
 
 
 def _ranks(before: Sequence[set[int]]) -> list[int]:
-    """Return the place of each part in topological order, ties by index."""
+    """Return the rank of each part in topological order; ties are broken by index."""
     sorter = TopologicalSorter(dict(enumerate(before)))
     sorter.prepare()
     ranks, ready = [0] * len(before), list[int]()
@@ -277,13 +277,13 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
 
 
 def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
-    """Return what a consumer declares and a producer does not stash: fields, or the whole; None where all is there."""
+    """Return the fields, or the schema, that a consumer needs and a producer does not stash, as text; None if none."""
     are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, wanted))
     if data.is_subschema(stashed, wanted) or (are_objects and data.includes(stashed, wanted)):
         return None
-    there, asked = stashed.get("properties", {}), wanted.get("properties", {})
+    given, needed = stashed.get("properties", {}), wanted.get("properties", {})
     lacking = commands.lacking_fields(stashed, wanted)
-    lacking = lacking or [repr(name) for name in asked if name in there and there[name] != asked[name]]
+    lacking = lacking or [repr(name) for name in needed if name in given and given[name] != needed[name]]
     return f"the field {', '.join(lacking)}" if lacking else commands.titled(wanted)
 
 
@@ -291,14 +291,14 @@ def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
 
 
 def verify_skippables(module: Module) -> None:
-    """Raise one error with every stash and pop of a program that do not match, in execution order.
+    """Raise one error for all stashes and pops of a program that do not match, in execution order.
 
     Args:
         module: The program, or any module.
 
     Raises:
-        SkipVerifyError: The pairs do not match; its `problems` list everything, in execution order.
-        ArgumentError: It is not a module.
+        SkipVerifyError: Stashes and pops do not match; `problems` lists all mismatches, in execution order.
+        ArgumentError: `module` is not a module.
 
     Example:
         >>> from synmod.skip import skippable
@@ -315,10 +315,10 @@ def verify_skippables(module: Module) -> None:
 
 
 def _verify_root(root: Module, is_whole: bool) -> None:
-    """Check the root of a program by itself, unless it is a piece of another one: a root that declares skips.
+    """Check the root of a program, unless it declares skips itself and so must be a part of another program.
 
-    While builds are to come, which may make the missing partners, only what no build can mend is a problem. On a frame
-    in hand the program is one stage of several: it may pop what is there, and stash for the next stage.
+    Missing partners are not reported as long as a later build may make them. On a skip frame that a user owns, the
+    program is one stage of several: it may pop the values of the frame, and stash for the next stage.
     """
     if root._record.declaration.skips is not None:
         return
@@ -335,16 +335,16 @@ def _verify_root(root: Module, is_whole: bool) -> None:
 
 
 def _steps_before(program: Module) -> Mapping[int, Sequence[int]]:
-    """Return the scheduling edges that skips add to the graph of a functional program: its own comes first."""
-    return [*Wiring(program).edges, dict[int, list[int]]()][0]
+    """Return the scheduling edges that skips add to the graph of a functional program."""
+    return [*Wiring(program).edges, dict[int, list[int]]()][0]  # its own graph comes first
 
 
 def _raise_if_any(module: Module, problems: Sequence[errors.SkipProblem]) -> None:
     if problems:
         lines = "".join(f"\n* {problem.message}" for problem in problems)
         raise errors.SkipVerifyError(
-            f"{where(module)}: one or more pairs of stash and pop do not match:\n{lines}\n\nAdd what is missing, or "
-            "put pairs of one name into Namespaces: module.isolate(Namespace()).",
+            f"{where(module)}: one or more pairs of stash and pop do not match:\n{lines}\n\nAdd the missing ones, or "
+            "put pairs with the same name into Namespaces: module.isolate(Namespace()).",
             list(problems),
         )
 
@@ -353,7 +353,7 @@ ABOVE["verify"] = _verify_root
 ABOVE["steps_before"] = _steps_before
 
 
-# -- the layout: static routes from producers to consumers, and what must be sent where --------------------------------
+# -- the layout: static routes from producers to consumers, and copies between partitions ------------------------------
 
 
 class SkipLayout(dict[lane.Key, tuple[str, str]]):
@@ -373,10 +373,10 @@ class SkipLayout(dict[lane.Key, tuple[str, str]]):
         self.partitions = partitions
 
     def copy_policy(self, partition: int) -> list[tuple[int, lane.Namespace | None, str]]:
-        """Return what a partition must receive from others, each value once, directly from its producer.
+        """Return the values that a partition must receive from others, each once, directly from its producer.
 
         Args:
-            partition: Its number.
+            partition: The index of the partition.
 
         Returns:
             `(source partition, namespace, name)`, sorted by source.
@@ -394,7 +394,7 @@ class SkipLayout(dict[lane.Key, tuple[str, str]]):
         return any(found[1:] == (ns, name) for number in numbers for found in self.copy_policy(number))
 
     def _partition_of(self, path: str) -> int | None:
-        """Return the partition that a module is in, None where there is none."""
+        """Return the index of the partition that a module is in; None if it is in none."""
         for number, children in enumerate(self.partitions):
             if any(path == child or not child or path.startswith(f"{child}/") for child in children):
                 return number
@@ -406,13 +406,13 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
 
     Args:
         module: The program.
-        partitions: Lists of children (modules, or their paths): those of each worker, process or context.
+        partitions: Lists of children (modules or paths), one list for each worker, process or context.
 
     Returns:
         A mapping from `(namespace, name)` to `(producer path, consumer path)`.
 
     Raises:
-        ArgumentError: It is not a module, or a partition holds something that is not part of the program.
+        ArgumentError: `module` is not a module, or a partition has an object that is not part of the program.
 
     Example:
         >>> from synmod.skip import skippable
@@ -434,12 +434,12 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
 
 
 def _paths(root: Module, child: Any, known: Container[str]) -> list[str]:
-    """Return the paths of a child of a partition, given as a module, a path (text or steps) or an index in a row."""
+    """Return the paths of a child of a partition, given as a module, a path (text or steps) or an index."""
     if isinstance(child, str | int | tuple):
         path = leaves.path_str(cast("leaves.KeyPath", child)) if isinstance(child, tuple) else str(child)
         found = [path] if path in known else []
     else:
         found = [leaves.path_str(path) for path in tree.paths_of(root, child)]
     if not found:
-        raise errors.ArgumentError(f"skip_layout: {child!r:.100} of a partition is not part of the program.")
+        raise errors.ArgumentError(f"skip_layout: {child!r:.100} in a partition is not part of the program.")
     return found

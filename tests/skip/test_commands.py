@@ -151,7 +151,7 @@ async def test_typed_skips_are_checked():
         await calling(wrong, stash={"doc": Document})(QUERY)
     await sm.Sequential([calling(right, stash={"doc": Document}), calling(takes, pop={"doc": Document})])(QUERY)
     assert got[0].to(Document) == Document(text="x")
-    with pytest.raises(sm.SchemaError, match="'text' is missing"):
+    with pytest.raises(sm.SchemaError, match="'text', which is missing"):
         await sm.Sequential([Retrieve(), calling(takes, pop={"doc": Document})])(QUERY)
 
 
