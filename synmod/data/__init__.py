@@ -1,10 +1,10 @@
 """What flows through a program: JSON values, their schemas, data models, symbols, and the algebra over them.
 
 Floor: 3. Purpose: frozen JSON, closed and bounded schemas, validation, structural subtyping, models and operators.
-State: bounded caches only. Speed: a schema of a class is one dictionary read; a known subschema is below 0.5 µs.
-Must never know: an event loop, a file, a socket, a clock, modules, models of language, any room above.
+State: bounded caches only. Speed: the schema of a class is one dictionary read; a known subschema takes below 0.5 µs.
+Must never know: an event loop, a file, a socket, a clock, modules, language models, any room above.
 
-A block of your own finds here what ours use: `JsonDataModel.of(json, schema)` makes a value of parts that are valid,
+A block of your own can use what ours use: `JsonDataModel.of(json, schema)` makes a value from valid parts,
 `symbol(schema)` a symbol, and `schema_of(x)`, `model_of(x)` and `label(x)` read the schema, the class and the label of
 a value, symbol, class or instance. `declare(x)` turns any declaration into a schema.
 """

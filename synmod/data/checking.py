@@ -1,7 +1,7 @@
-"""What a schema must be before it is used, and the libraries that validate: jsonschema-rs, else jsonschema.
+"""The checks of a schema before it is used, and the libraries that validate: jsonschema-rs, else jsonschema.
 
-The libraries are asked only whether a value is valid; why it is not is found in `validation.py`, because the error
-lists of both grow exponentially with nested alternatives. They are imported at the first check.
+The libraries only decide whether a value is valid; `validation.py` finds out why it is not, because the error lists of
+both grow exponentially with nested alternatives. They are imported at the first check.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,19 +18,19 @@ from synmod.leaves import CONTAINERS, Json, frozen_dict, is_object, pointer, tha
 from .schema import IN_PLACE, NO_DEMANDS, IsValid, Schema, is_recursive, steps_of, subschemas, target_of, trusted_schema
 
 Root: TypeAlias = Literal["object", "any"]
-"""What must stand at the root: an object, as in a data model, or anything, as in a Variable."""
+"""What the root must be: an object, as in a data model, or anything, as in a Variable."""
 
 Steps: TypeAlias = tuple[str | int, ...]
-"""The way to a place in a schema."""
+"""The steps to a place in a schema."""
 
 MAX_NESTED: Final = 50
-"""How many subschemas may stand inside one another."""
+"""How deep subschemas may nest."""
 
 MAX_SUBSCHEMAS: Final = 10_000
 """How many subschemas a schema may have."""
 
 MAX_AT_ONE_PLACE: Final = 1_000
-"""Against how many subschemas one value may be checked, references and combinations expanded."""
+"""How many subschemas one value may be checked against, references and combinations expanded."""
 
 MAX_VALUE_DEPTH: Final = 100
 """How deep a value of a recursive schema may nest: validators recurse, and would exhaust the stack of a thread."""
@@ -39,11 +39,11 @@ MAX_VALUE_DEPTH: Final = 100
 
 
 def schema_from(json: Json, *, root: Root = "object") -> Schema:
-    """Check a schema from outside, whatever it came from, and intern it.
+    """Check a schema from outside, and intern it.
 
     Args:
         json: A JSON Schema, read as 2020-12, or True for anything.
-        root: "object" demands an object at the root, as a data model needs it.
+        root: "object" demands an object at the root, as a data model does.
 
     Returns:
         The one `Schema` of that content, without `$schema` and `$id`; a root `$ref` to an object is resolved one step.
@@ -68,23 +68,23 @@ def schema_from(json: Json, *, root: Root = "object") -> Schema:
     schema = _with_resolved_root(schema)
     if root == "object" and not _is_of_objects(schema):
         raise SchemaError(
-            f"The schema of a data model has an object at its root ('type': 'object', or 'properties'), "
+            f"The schema of a data model must have an object at its root ('type': 'object', or 'properties'), "
             f"not {schema.get('type') or 'a schema of another kind'}: put it under a key of an object."
         )
     return schema
 
 
 _NAMES: Final = frozenset({"$schema", "$id", "id"})
-"""What names the draft and the document."""
+"""The keywords that name the draft and the document."""
 
 
 def validator_of(schema: Schema) -> IsValid:
     """Return the compiled form of a schema; it is compiled once.
 
-    In recursive schemas values of unbounded depth are invalid: the validator would follow them.
+    For a recursive schema, values of unbounded depth are invalid: the validator would recurse into them.
 
     Raises:
-        MalformedSchemaError: A keyword holds what it cannot hold.
+        MalformedSchemaError: A keyword has an invalid value.
     """
     if schema.validator is None:
         is_valid = compiled(thaw(schema))
@@ -96,7 +96,7 @@ def validator_of(schema: Schema) -> IsValid:
 
 
 def _at(steps: Steps) -> str:
-    """Name a place in a schema by its JSON Pointer."""
+    """Return the name of a place in a schema: its JSON Pointer."""
     return f"Schema at {pointer(steps) or 'its root'}"
 
 
@@ -133,8 +133,8 @@ def _check(schema: Schema) -> None:
 
 
 _HINTS: Final[Mapping[Any, str]] = {
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), "the bound itself is written here today"),
-    "items": "a list of schemas is written 'prefixItems' today",
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), "write the bound itself here"),
+    "items": "write a list of schemas as 'prefixItems'",
     "type": "write one or a list of array, boolean, integer, null, number, object, string",
 }
 
@@ -143,7 +143,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("$dynamicRef", "$recursiveRef"), "write a '$ref' to '#' or '#/...'"),
     "$id": "only the root may have one; references are '#' or '#/...'",
     "$schema": "only the root may name a draft",
-    "$vocabulary": "schemas are of the standard vocabulary of 2020-12",
+    "$vocabulary": "schemas use the standard vocabulary of 2020-12",
     "additionalItems": "write the list of 'items' as 'prefixItems', and 'additionalItems' as 'items'",
     "dependencies": "write 'dependentRequired' for lists of names, 'dependentSchemas' for schemas",
 }
@@ -153,8 +153,8 @@ def _positions(root: Schema) -> list[tuple[Steps, Any]]:
     """List every subschema with the steps to it, the targets of references included.
 
     Raises:
-        SchemaError: A keyword is refused, a pattern does not compile, or a reference leads to nothing inside.
-        SchemaTooComplex: There are too many subschemas, or too many inside one another.
+        SchemaError: A keyword is refused, a pattern does not compile, or a reference has no target in the schema.
+        SchemaTooComplex: There are too many subschemas, or they nest too deep.
     """
     found: list[tuple[Steps, Any]] = []
     seen: set[tuple[str, ...]] = set()
@@ -167,9 +167,9 @@ def _positions(root: Schema) -> list[tuple[Steps, Any]]:
         seen.add(place)
         found.append((steps, schema))
         if len(found) > MAX_SUBSCHEMAS + 1:
-            raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_SUBSCHEMAS:,} subschemas is passed here.")
+            raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_SUBSCHEMAS:,} subschemas is exceeded here.")
         if depth > MAX_NESTED:
-            raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_NESTED} subschemas inside one another is passed.")
+            raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_NESTED} nested subschemas is exceeded here.")
         if not is_object(schema):
             continue
         for keyword in _REFUSED.keys() & schema.keys():
@@ -182,11 +182,11 @@ def _positions(root: Schema) -> list[tuple[Steps, Any]]:
 
 
 def _target(root: Schema, reference: str, steps: Steps) -> Any:
-    """Return what a reference names, which must be a schema."""
+    """Return the target of a reference, which must be a schema."""
     where = _at((*steps, "$ref"))
     if reference != "#" and not reference.startswith("#/"):
         raise SchemaError(
-            f"{where}: {reference!r:.200} leads out of the schema: put what it names under '$defs', "
+            f"{where}: {reference!r:.200} leads out of the schema: put its target under '$defs', "
             "and refer to it as '#/$defs/name'."
         )
     try:
@@ -211,30 +211,30 @@ def _check_patterns(schema: Mapping[str, Any], steps: Steps) -> None:
         except MalformedSchemaError:
             raise SchemaError(
                 f"{_at((*steps, *place))}: the pattern {pattern!r:.200} does not compile: patterns run in "
-                "a linear-time engine, which has no look-around, no backreferences and a limit of size."
+                "a linear-time engine, which has no look-around, no backreferences and a size limit."
             ) from None
 
 
 def _check_expansion(root: Schema, positions: list[tuple[Steps, Any]]) -> None:
-    """Count against how many subschemas a value is checked where each schema stands.
+    """Count, at the place of each schema, the subschemas that a value is checked against.
 
     Raises:
         SchemaError: A reference leads back to itself without a property or an item between.
-        SchemaTooComplex: There are too many, or too many behind one another.
+        SchemaTooComplex: There are too many, or a chain of them is too long.
     """
     measured: dict[int, int | None] = {}  # how many schemas in all; None while under way
 
-    def measure(schema: Any, steps: Steps, behind: int) -> int:
+    def measure(schema: Any, steps: Steps, depth: int) -> int:
         if not is_object(schema):
             return 1
         if id(schema) not in measured:
-            if behind > MAX_NESTED:
-                raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_NESTED} subschemas behind one another.")
+            if depth > MAX_NESTED:
+                raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_NESTED} subschemas in one chain is exceeded.")
             measured[id(schema)] = None
             parts = [((*steps, *more), part) for more, part in subschemas(schema) if more[0] in IN_PLACE]
             if isinstance(reference := schema.get("$ref"), str):
                 parts.append((steps, target_of(root, reference)))
-            measured[id(schema)] = 1 + sum(measure(part, place, behind + 1) for place, part in parts)
+            measured[id(schema)] = 1 + sum(measure(part, place, depth + 1) for place, part in parts)
         total = measured[id(schema)]
         if total is None:
             raise SchemaError(
@@ -267,7 +267,7 @@ def nests_too_deep(json: Json) -> bool:
 
 
 class MalformedSchemaError(ValueError):
-    """A keyword holds what it cannot hold; `steps` lead to the place."""
+    """A keyword has an invalid value; `steps` lead to its place."""
 
     def __init__(self, steps: tuple[str | int, ...], message: str) -> None:
         super().__init__(message)
@@ -278,7 +278,7 @@ def compiled(schema: dict[str, Any]) -> IsValid:
     """Compile a plain schema of 2020-12: patterns run in linear time, and nothing is fetched.
 
     Raises:
-        MalformedSchemaError: A keyword holds what it cannot hold.
+        MalformedSchemaError: A keyword has an invalid value.
     """
     try:
         import jsonschema_rs as library
@@ -308,7 +308,7 @@ def _fallback() -> "_Fallback":
 class _Fallback:
     """The jsonschema package, with patterns in the engine of pydantic and each reference checked once per value.
 
-    Else nested repetitions and recursive alternatives would take exponential time. Only patterns of keys beside
+    Otherwise nested repetitions and recursive alternatives would take exponential time. Only patterns of keys beside
     `unevaluatedProperties` still run in Python's engine.
     """
 
@@ -326,7 +326,7 @@ class _Fallback:
             "patternProperties": self._pattern_properties,
         }
         self._validator = library.validators.extend(self._standard, overridden)
-        self._verdicts: dict[tuple[str, int], bool] = {}  # of the value under way, by reference and id of a part
+        self._verdicts: dict[tuple[str, int], bool] = {}  # for the current value, by reference and id of a part
         self._one_at_a_time = Lock()
 
     def compiled(self, schema: dict[str, Any]) -> IsValid:
@@ -386,7 +386,7 @@ class _Fallback:
 
 @lru_cache(maxsize=512)
 def _engine(pattern: str) -> Callable[[str], bool]:
-    """Compile a pattern with the linear-time engine that pydantic carries."""
+    """Compile a pattern with the linear-time engine that comes with pydantic."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
     except PatternError as error:

@@ -1,7 +1,7 @@
 """Masks: keep only, or remove, the fields that patterns name, in schemas and values alike.
 
-A mask is compiled into *shapes*: what becomes of each field at one place of a schema. A place is reached by positions,
-the steps of each pattern that are still to come. A recursive schema has cyclic shapes.
+A mask is compiled into *shapes*: the fate of each field at one place of a schema. *Positions* are the steps of each
+pattern that remain at a place. A recursive schema has cyclic shapes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ _DROPPED: Final = frozenset(
         *("unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
     }
 )
-"""Keywords that may not hold for what is left. Leaving them out is looser, never wrong."""
+"""Keywords that may not be true of the masked value. A schema without them is looser, never wrong."""
 
 
 def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
     """Return the patterns of a mask as JSON.
 
     Raises:
-        SchemaError: There is none.
+        SchemaError: There is no pattern.
         ArgumentError: The mask is not a pattern, a list of patterns, or a data model.
     """
     if isinstance(mask, Described | BaseModel) or (isinstance(mask, type) and issubclass(mask, BaseModel)):
@@ -69,7 +69,7 @@ def _steps_of(pattern: object) -> list[str]:
 
 
 class Mask:
-    """What `in_mask` and `out_mask` make of a schema, and of its values.
+    """Applies `in_mask` or `out_mask` to a schema, and to its values.
 
     Attributes:
         schema: Schema of the result.
@@ -81,7 +81,7 @@ class Mask:
 
     Raises:
         SchemaError: A pattern matches nothing in the schema.
-        SchemaTooComplex: The patterns pass a recursive schema in too many ways.
+        SchemaTooComplex: The patterns go through a recursive schema in too many ways.
     """
 
     def __init__(self, schema: Schema, patterns: Sequence[Pattern], *, keep: bool) -> None:
@@ -94,20 +94,20 @@ class Mask:
         self.schema = trusted_schema(_Writer(moved, self._shape, keep).written)
 
     def __call__(self, json: leaves.FrozenDict) -> Any:
-        """Return what the mask leaves of a value; untouched parts are shared."""
+        """Return the masked value; untouched parts are shared."""
         return _masked(json, self._shape, self._keep)
 
 
 class _Shape:
-    """What becomes of the fields at one place.
+    """The fate of the fields at one place.
 
     Attributes:
         nodes: The schemas at this place that declare an object.
-        positions: The steps that are still to come here.
+        positions: The steps that remain here.
         last_steps: The steps that would end a pattern here.
         is_open: Whether one of the schemas admits undeclared keys.
-        fates: For each declared field, and for None where an undeclared key may be: True where a pattern names it, a
-            shape where one passes, else None.
+        fates: For each declared field, and for None (any undeclared key): True if a pattern ends there, a shape if one
+            goes on below, else None.
     """
 
     def __init__(self, nodes: list[leaves.FrozenDict], positions: Positions) -> None:
@@ -118,7 +118,7 @@ class _Shape:
         self.fates: dict[str | None, _Shape | bool | None] = {}
 
     def fate(self, key: str) -> "_Shape | bool | None":
-        """Return what becomes of a key, declared or not."""
+        """Return the fate of a key, declared or not."""
         if key in self.fates:
             return self.fates[key]
         return True if any(_matches(step, key) for step in self.last_steps) else self.fates.get(None)
@@ -161,7 +161,7 @@ class _Shapes:
         return self._shape(parts, positions)
 
     def _expanded(self, parts: Iterable[Any]) -> Iterator[leaves.FrozenDict]:
-        """Yield all schemas that describe the same place: alternatives, references and lists are entered."""
+        """Yield all schemas that describe the same place: alternatives, references and lists are followed."""
         pending, seen = list(parts)[::-1], set[int]()
         while pending:
             node = pending.pop()
@@ -176,7 +176,7 @@ class _Shapes:
             pending.extend(node[keyword] for keyword in ("items", "unevaluatedItems") if keyword in node)
 
     def pruned(self) -> _Shape:
-        """Take out the shapes below which no pattern names anything, and return the root."""
+        """Remove the shapes below which no pattern ends, and return the root."""
         useful: set[Any] = {True}
         found = -1
         while len(useful) > found:
@@ -197,7 +197,7 @@ class _Shapes:
         stuck = min((shape for shape in self._known.values() if shape.nodes), key=lambda shape: _left(shape.positions))
         step = max(steps for steps in stuck.positions if len(steps) == _left(stuck.positions))[0]
         fields = [name for name in stuck.fates if name is not None]
-        below = " Below an open dictionary write `*` in the place of the key." if stuck.is_open else ""
+        below = " Below an open dictionary write `*` in place of the key." if stuck.is_open else ""
         raise errors.SchemaError(
             f"The mask {pattern!r} matches nothing: the fields at that place are "
             f"{', '.join(map(repr, fields)) or 'none'}.{leaves.did_you_mean(step, fields)}{below}"
@@ -205,7 +205,7 @@ class _Shapes:
 
 
 def _left(positions: Positions) -> int:
-    """Return how many steps of a pattern are to come, at least."""
+    """Return the smallest number of steps that remain."""
     return min(map(len, positions))
 
 
@@ -221,7 +221,7 @@ def _advanced(positions: Positions, name: str | None) -> Positions:
 
 
 def _closed(patterns: Iterable[tuple[str, ...]]) -> Positions:
-    """Add where `**` leads by no step at all."""
+    """Add the positions that are reached when `**` matches no step."""
     closed = set[tuple[str, ...]]()
     for steps in patterns:
         closed.add(steps)
@@ -244,7 +244,7 @@ def _declares_object(node: leaves.FrozenDict) -> bool:
 
 
 def _extra_schemas(node: leaves.FrozenDict) -> Iterator[Any]:
-    """Yield what a schema admits at keys that it does not declare."""
+    """Yield the schemas of the keys that a schema does not declare."""
     yield from node.get("patternProperties", {}).values()
     extra = node.get("additionalProperties", True)
     if extra is not False:
@@ -268,7 +268,7 @@ def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
 
 
 class _Writer:
-    """Writes the schema of what a mask leaves; a definition is split where its uses differ."""
+    """Writes the schema of the masked values; a definition is split where its uses differ."""
 
     def __init__(self, schema: leaves.FrozenDict, shape: _Shape, keep: bool) -> None:
         self._schema = schema
@@ -291,7 +291,7 @@ class _Writer:
         self.written = dict(sorted({**({"$defs": leaves.frozen_dict(kept)} if kept else {}), **written}.items()))
 
     def _masked(self, schema: Any, shape: _Shape) -> Any:
-        """Write one schema at a place that the mask passes."""
+        """Write one schema at a place that the mask goes through."""
         if not isinstance(schema, leaves.FrozenDict):
             return schema
         new: dict[str, Any] = {key: value for key, value in schema.items() if key not in _DROPPED}
@@ -304,7 +304,7 @@ class _Writer:
             new["items"] = self._masked(new["items"], shape)
         if "$ref" in new:
             new["$ref"] = self._variant(new["$ref"], shape)
-        if "oneOf" in new:  # its alternatives may be alike in what is left of them
+        if "oneOf" in new:  # its masked alternatives may be alike
             arms = new.pop("oneOf")
             if "anyOf" in new:
                 new["allOf"] = leaves.frozen_list([*new.get("allOf", ()), leaves.frozen_dict({"anyOf": arms})])
@@ -330,9 +330,9 @@ class _Writer:
         return isinstance(fate, _Shape) or (fate is True) is self._keep
 
     def _mask_extra_keys(self, new: dict[str, Any], shape: _Shape) -> None:
-        """Write what undeclared keys may be; closed only where no other schema describes the same object."""
+        """Write what undeclared keys may be; the object is closed only if no other schema describes it."""
         extra = shape.fates.get(None)
-        # a pattern may name some of them whole, by more than `*`
+        # a pattern that is not just `*` may keep some of them whole
         also_whole = self._keep and any(step not in shape.fates and step not in _ANY for step in shape.last_steps)
         if isinstance(extra, _Shape):
 
@@ -351,7 +351,7 @@ class _Writer:
             new["additionalProperties"] = False
 
     def _variant(self, reference: str, shape: _Shape) -> str:
-        """Return the reference to what a definition becomes at a place; the whole one stays for other uses."""
+        """Return the reference to a masked copy of a definition; the whole definition stays for other uses."""
         key = (reference, id(shape))
         if key not in self._variants:
             old = schemas.definition_of(reference) or "Root"

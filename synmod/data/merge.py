@@ -1,6 +1,6 @@
-"""The one rule of merging: `C(A, B)`, the fields of B after those of A, and `U(S1, .., Sn)`, one of these.
+"""The rules of merging: `C(A, B)`, the fields of B after those of A, and `U(S1, .., Sn)`, any one of these.
 
-Both are made from schemas alone. What `C` decides about names is kept as a `Concatenation` and applied to values. The
+Both are made from schemas alone. A `Concatenation` keeps the names that `C` has chosen, and applies them to values. The
 schema of a list's items, and a schema with other items, follow the same rule about definitions.
 """
 
@@ -67,7 +67,7 @@ class Concatenation:
         return merged
 
     def _with_extra_keys(self, values: Sequence[FrozenDict]) -> FrozenDict:
-        """Merge values with keys that no schema declares: those take the suffix rule, declared fields never move."""
+        """Merge values with keys that no schema declares: those may get a suffix, declared fields keep their names."""
         merged: dict[str, Any] = {}
         before: set[str] = set()
         for operand, renames, declared, value in zip(self.operands, self._renames, self._declared, values, strict=True):
@@ -116,7 +116,7 @@ def either(alternatives: Sequence[Parts]) -> Parts:
 
 
 def any_of(alternatives: Iterable[Any]) -> Any:
-    """Return the common schema, or `anyOf` of the distinct ones; annotations make no difference, the first is kept."""
+    """Return the schema if all are equal, else `anyOf` of the distinct ones; the first annotations are kept."""
     distinct = {id(schema): schema for schema in alternatives}
     if len(distinct) == 1:
         return next(iter(distinct.values()))
@@ -133,7 +133,7 @@ def any_of(alternatives: Iterable[Any]) -> Any:
 
 
 def _looser(extras: Sequence[Any]) -> Any:
-    """Return the looser of what extra keys may be: False, then a schema, then True; two schemas: `anyOf`."""
+    """Return the loosest of what extra keys may be: False, then a schema, then True; `anyOf` for several schemas."""
     if any(extra is True for extra in extras):
         return True
     admitted = [extra for extra in extras if extra is not False]
@@ -149,17 +149,17 @@ def _joined_descriptions(*descriptions: str | None) -> str | None:
 
 
 def beside(left: Mapping[str, Any], right: Parts) -> Parts:
-    """Return `right` with its definitions named so that they can stand beside those of `left`."""
-    theirs = right.definitions
-    if not theirs or not left or all(left.get(name) is definition for name, definition in theirs.items()):
+    """Return `right` with the definitions renamed that clash with those of `left`."""
+    definitions = right.definitions
+    if not definitions or not left or all(left.get(name) is definition for name, definition in definitions.items()):
         return right
-    same = _same(left, theirs)
+    same = _same(left, definitions)
     names: dict[str, str] = {}
-    given = {*left, *theirs}
-    for name in theirs:
+    taken = {*left, *definitions}
+    for name in definitions:
         if name in left and name not in same:
-            names[name] = leaves.numbered(name, given)
-            given.add(names[name])
+            names[name] = leaves.numbered(name, taken)
+            taken.add(names[name])
     if not names:
         return right
 
@@ -170,12 +170,12 @@ def beside(left: Mapping[str, Any], right: Parts) -> Parts:
         right,
         fields={field: renamed(schema) for field, schema in right.fields.items()},
         extra=renamed(right.extra),
-        definitions={names.get(name, name): renamed(schema) for name, schema in theirs.items()},
+        definitions={names.get(name, name): renamed(schema) for name, schema in definitions.items()},
     )
 
 
 def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
-    """Return the names that mean the same on both sides: equal, and all they refer to is."""
+    """Return the names whose definitions are equal on both sides, and so are all that they refer to."""
     same = {name for name in right if name in left and json_equal(left[name], right[name])}
     needs = {name: {schemas.definition_of(reference) for reference in schemas.references(right[name])} for name in same}
     while True:
@@ -190,9 +190,9 @@ _OBJECT_OF_VALUE: Final = {"type": "object", "required": ["value"], "additionalP
 
 
 def items_of(schema: Schema, field: str) -> Schema:
-    """Return the schema of the objects in a list field, as one that stands by itself.
+    """Return the schema of the objects in a list field, as a self-contained schema.
 
-    Texts, numbers and truths become objects of the one field `value`.
+    Texts, numbers and booleans become objects with the one field `value`.
 
     Args:
         schema: Schema of a data model.
@@ -224,12 +224,12 @@ def items_of(schema: Schema, field: str) -> Schema:
 def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
     """Return a data model's schema with other items in a list field, at the same place.
 
-    A field that may be null stays one that may be null.
+    A nullable field stays nullable.
 
     Args:
         schema: Schema of a data model.
         field: Its list field.
-        item: Schema of the new items; None for a list that has none.
+        item: Schema of the new items; None for a list without items.
     """
     parts = parts_of(schema)
     written, array = _list_of(field, parts)
@@ -238,13 +238,13 @@ def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
     if item is None:
         new["maxItems"] = 0
     else:
-        held = beside(definitions, parts_of(item))
-        definitions = {**definitions, **held.definitions}
-        new["items"] = frozen_dict(_without(held.schema, "$defs"))
+        parts_of_item = beside(definitions, parts_of(item))
+        definitions = {**definitions, **parts_of_item.definitions}
+        new["items"] = frozen_dict(_without(parts_of_item.schema, "$defs"))
     new["type"] = "array"
     if array is not written:
         new = {**_without(written, "anyOf", "default"), "anyOf": frozen_list([frozen_dict(new), _NULL])}
-    if "default" in written and not written["default"]:  # null and the empty list hold whatever the items are
+    if "default" in written and not written["default"]:  # null and the empty list are valid for any items
         new["default"] = written["default"]
     fields = {**parts.fields, field: frozen_dict(new)}
     definitions = schemas.used_definitions([*fields.values(), parts.extra], definitions)
@@ -252,16 +252,16 @@ def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
 
 
 _KEPT_OF_A_LIST = ("title", "description", "minItems", "maxItems")
-"""What stays true of a list whose items change one by one."""
+"""Keywords that stay true of a list when each of its items is replaced."""
 
 _NULL = frozen_dict({"type": "null"})
 
 _ANY_OBJECT = frozen_dict({"type": "object"})
-"""What an item of a list is that has none."""
+"""The schema of the items of a list that has none."""
 
 
 def _list_of(field: str, parts: Parts) -> tuple[FrozenDict, FrozenDict]:
-    """Return the schema of a field, and that of the list in it: itself, or what stands beside null."""
+    """Return the schema of a field, and that of the list in it: the same, or the alternative to null."""
     written = _followed(parts.fields[field], parts)
     arms: Any = written.get("anyOf", ())
     others = [arm for arm in arms if not (is_object(arm) and arm.get("type") == "null")]
@@ -274,7 +274,7 @@ def _without(schema: FrozenDict, *keywords: str) -> dict[str, Any]:
 
 
 def _followed(schema: Any, parts: Parts) -> FrozenDict:
-    """Return the schema itself, or what its one reference goes to."""
+    """Return the schema itself, or the target of its reference."""
     name = schemas.definition_of(schema["$ref"]) if is_object(schema) and "$ref" in schema else None
     found: Any = schema if name is None else parts.definitions[name]
     return found if isinstance(found, FrozenDict) else frozen_dict({})

@@ -30,13 +30,13 @@ _ADDRESS: Final = ("http://", "https://")
 
 
 def _cut_description(schema: dict[str, Any]) -> None:
-    """Leave to models what a class is; its arguments, errors and examples are for people."""
+    """Cut a description for language models: arguments, errors and examples are for people."""
     if "description" in schema:
         schema["description"] = _FOR_PEOPLE.split(schema["description"], maxsplit=1)[0]
 
 
 TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description, defer_build=True)
-"""Configuration of a class of our own: its schema has a short description, and is made when it is first needed."""
+"""Configuration of a ready-made class: its schema has a short description, and is made when it is first needed."""
 
 
 class _ReadyMade(DataModel):
@@ -64,12 +64,12 @@ class _ReadyMade(DataModel):
         return {**({"type": get_args(kind.annotation)[0]} if kind else {}), **given, **fields}
 
     def _faults(self) -> Iterator[_Fault]:
-        """Yield what is wrong with the whole."""
+        """Yield the faults of the fields taken together."""
         yield from ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """Raise pydantic's error, each fault at its field."""
+        """Raise pydantic's ValidationError, with each fault at its field."""
         errors = [
             InitErrorDetails(
                 type=PydanticCustomError("field_fault", "{what}", {"what": what}), loc=(field,), input=value
@@ -270,7 +270,7 @@ class ToolCall(_ReadyMade):
 
     @classmethod
     def _named(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
-        """Put name and arguments where they stand on the wire."""
+        """Put name and arguments in their place on the wire."""
         given = super()._named(args, fields)
         if "function" not in given and not given.keys().isdisjoint({"name", "arguments"}):
             given["function"] = {key: given.pop(key) for key in ("name", "arguments") if key in given}
@@ -309,21 +309,21 @@ class Media(_ReadyMade):
 
     @classmethod
     def from_bytes(cls, content: bytes, media_type: str | None = None) -> Self:
-        """Return it made of bytes.
+        """Return an instance made from bytes.
 
         Args:
             content: The content of a file.
-            media_type: Such as `image/png`; only for files it may be left out.
+            media_type: Such as `image/png`; may be left out for a `File` only.
 
         Raises:
             DataError: The media type is missing.
-            pydantic.ValidationError: It is one of another kind.
+            pydantic.ValidationError: The media type is of another kind.
         """
         return cls(media_type=cls._known(media_type), data=base64.b64encode(bytes(content)).decode("ascii"), url=None)
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], media_type: str | None = None) -> Self:
-        """Return it read from a file at once; the path is not part of the data.
+        """Read a file at once, and return an instance; the path is not part of the data.
 
         Args:
             path: The file.
@@ -332,7 +332,7 @@ class Media(_ReadyMade):
         Raises:
             OSError: The file cannot be read.
             DataError: The media type cannot be guessed.
-            pydantic.ValidationError: It is one of another kind.
+            pydantic.ValidationError: The media type is of another kind.
         """
         with open(path, "rb") as file:
             content = file.read()
@@ -341,14 +341,14 @@ class Media(_ReadyMade):
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:
-        """Return it with an address as it is; a `data:` address is taken apart.
+        """Return an instance with an address; a `data:` address is decoded.
 
         Args:
             url: `http`, `https` or `data`.
             media_type: Such as `image/png`, where the address does not name it.
 
         Raises:
-            DataError: Another kind of address, or a `data:` address that cannot be read.
+            DataError: The address is of another kind, or a `data:` address that cannot be read.
             pydantic.ValidationError: The media type is of another kind.
         """
         if url[:5].lower() == "data:":
@@ -365,7 +365,7 @@ class Media(_ReadyMade):
         return media_type
 
     def _faults(self) -> Iterator[_Fault]:
-        """Yield why no part could be made of it."""
+        """Yield why no message part can be made from it."""
         if (self.data is None) == (self.url is None):
             yield "data", "exactly one of data and url must be given", self.data
         if self.data is not None and not _is_base64(self.data):
@@ -392,7 +392,7 @@ class Image(Media):
         url: Where it is (http, https), or None.
 
     Raises:
-        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+        pydantic.ValidationError: Not exactly one of data and url is given, or it is wrong; names the field.
 
     Example:
         >>> Image.from_url("https://example.com/a.png").url
@@ -417,7 +417,7 @@ class Audio(Media):
         url: Where it is (http, https), or None; a message can only hold sound itself.
 
     Raises:
-        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+        pydantic.ValidationError: Not exactly one of data and url is given, or it is wrong; names the field.
 
     Example:
         >>> Audio.from_bytes(b"RIFF", "audio/wav").data
@@ -430,7 +430,7 @@ class Audio(Media):
 
     def __synmod_part__(self) -> AudioPart:
         if self.data is None or self.media_type is None:
-            raise ValueError("sound at an address cannot stand in a message: fetch it and use Audio.from_bytes")
+            raise ValueError("sound at an address cannot be sent in a message: fetch it and use Audio.from_bytes")
         return AudioPart({"data": self.data, "format": _sound_format(self.media_type)})
 
 
@@ -444,7 +444,7 @@ class File(Media):
         url: Where it is (http, https), or None.
 
     Raises:
-        pydantic.ValidationError: Not exactly one of data and url, or one that is wrong; names the field.
+        pydantic.ValidationError: Not exactly one of data and url is given, or it is wrong; names the field.
 
     Example:
         >>> File.from_bytes(b"text").media_type
@@ -464,7 +464,7 @@ class File(Media):
 
 
 def content_part(x: Any) -> Any:
-    """Return the part for what stands in a list of content: a str, an image, sound or a file; else the thing itself."""
+    """Return the message part for an item of a content list: a str, image, sound or file; any other item as it is."""
     if isinstance(x, str):
         return TextPart(x)
     make: Any = getattr(x, "__synmod_part__", None)
@@ -477,7 +477,7 @@ _MEDIA_FIELDS: Final = frozenset(Media.model_fields)
 def media_part(json: Any) -> ContentPart | None:
     """Return the part of a message for the JSON of an image, sound or a file; None for any other JSON.
 
-    The media type decides which it is, or the name at the end of an address; an address without either is an image's.
+    The media type decides which part it is, else the file name in the address; without either it is an image.
 
     Raises:
         ValueError: Sound at an address, which no message can hold.
@@ -576,7 +576,7 @@ class ChatMessage(_ReadyMade):
         ) -> None: ...
 
     def _faults(self) -> Iterator[_Fault]:
-        """Yield what no provider would understand."""
+        """Yield the combinations of fields that no provider accepts."""
         is_more = self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks
         if self.role == "tool" and self.tool_call_id is None:
             yield "tool_call_id", "a tool message needs the id of the call it answers", None
@@ -662,7 +662,7 @@ def normalize_score(value: Any, scale: type[Enum]) -> float:
         >>> normalize_score(Rating.R4, Rating)
         0.75
 
-    Source: Synalinks' score enums; differs: a 7 on a scale of 5 is a fault to see, not a 1.0.
+    Source: Synalinks' score enums; differs: a 7 on a scale of 5 is an error, not a 1.0.
     """
     low, high = _ends(scale)
     number = value.value if isinstance(value, scale) else value

@@ -1,8 +1,8 @@
 """What flows through a program: data models, values, symbols, their operators, and how any of them declares data.
 
 `DataModel` is a typed class, `JsonDataModel` a frozen value with its schema, `SymbolicDataModel` a schema that stands
-for a value to come. The operators `+ & | ^ ~` and `in` look their function up in `OPERATORS`, which `ops` fills: data
-stands below the functions that combine it.
+for a value to come. The operators `+ & | ^ ~` and `in` look their function up in `OPERATORS`, which `ops` fills, since
+this file cannot import the functions that combine data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RECORDERS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def _combine(name: str, left: Any, right: Any, other: Any) -> Any:
-    """Apply a binary operation, or let Python look for another way where the `other` operand is not data. Hot."""
+    """Apply a binary operation, or return NotImplemented if the `other` operand is not data. Hot."""
     if isinstance(other, Operand) or OPERATORS["is_operand"](other):
         return OPERATORS[name](left, right)
     return NotImplemented
@@ -94,7 +94,7 @@ class OperandClass(type):
 
 
 class Described(Operand, Generic[ModelT]):
-    """What values and symbols share: a schema of their own, maybe a class behind it, a label, and the operations."""
+    """What values and symbols share: a schema, possibly the class behind it, a label, and the operations."""
 
     __slots__ = ("_label", "_model", "_schema")
 
@@ -132,7 +132,7 @@ class Described(Operand, Generic[ModelT]):
 
 
 class SymbolicDataModel(Described[Any]):
-    """A schema without a value: stands for the value that a program will have here, or for None.
+    """A schema without a value: stands for the value that a program will have at this point, or for None.
 
     Args:
         schema: A JSON Schema with an object at its root.
@@ -140,7 +140,7 @@ class SymbolicDataModel(Described[Any]):
         name: Label; the snake case of the schema's title if None.
 
     Raises:
-        ArgumentError: Neither `schema` nor `data_model`, or two that differ.
+        ArgumentError: Neither `schema` nor `data_model` is given, or the two differ.
         SchemaError: The schema is bad, or its root is not an object.
 
     Example:
@@ -168,7 +168,7 @@ class SymbolicDataModel(Described[Any]):
 
     @property
     def name(self) -> str:
-        """The label. Where a field `name` is declared, the field is meant, and it has no value yet."""
+        """The label. If a field `name` is declared, this is the field, which has no value yet: SymbolicValueError."""
         if "name" in properties_of(self._schema):
             self._refuse_value("name")
         return label(self)
@@ -182,7 +182,7 @@ class SymbolicDataModel(Described[Any]):
         self._refuse_value(key)
 
     def get_json(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise SymbolicValueError: a symbol has no value; a text, a truth or a length of one would be wrong."""
+        """Raise SymbolicValueError: a symbol has no value, so any text, truth value or iteration would be wrong."""
         self._refuse_value(None)
 
     __getitem__ = get
@@ -191,7 +191,7 @@ class SymbolicDataModel(Described[Any]):
     def __getattr__(self, key: str) -> NoReturn:
         try:
             declared = properties_of(self._schema)
-        except AttributeError:  # not filled yet: copy and pickle look around
+        except AttributeError:  # not filled yet: copy and pickle probe for attributes
             raise AttributeError(key) from None
         if key in declared:
             self._refuse_value(key)
@@ -200,7 +200,7 @@ class SymbolicDataModel(Described[Any]):
         )
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, JsonDataModel | DataModel):  # always False, where the value was to decide
+        if isinstance(other, JsonDataModel | DataModel):  # it would always be False
             self._refuse_value(None)
         return self is other
 
@@ -230,7 +230,7 @@ class SymbolicDataModel(Described[Any]):
 
 
 def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str | None = None) -> SymbolicDataModel:
-    """Return a symbol of a schema that is known to be good; nothing is checked.
+    """Return a symbol of a schema that is known to be valid; nothing is checked.
 
     For blocks that compute the schema of their output.
 
@@ -256,12 +256,12 @@ class JsonDataModel(Described[ModelT]):
 
     Args:
         json: A JSON object (dict) or a data model.
-        schema: JSON Schema of it.
+        schema: Its JSON Schema.
         data_model: Class, value or symbol to take the schema of; the class's own validators run too.
         name: Label; the snake case of the schema's title if None.
 
     Raises:
-        ArgumentError: Neither `schema` nor `data_model` for plain JSON, or two that differ.
+        ArgumentError: Neither `schema` nor `data_model` is given for plain JSON, or the two differ.
         DataError: `json` is not JSON.
         SchemaError: The value does not satisfy the schema, or the schema is bad.
 
@@ -345,7 +345,7 @@ class JsonDataModel(Described[ModelT]):
         return dump_json(self._json, indent=2)
 
     def keys(self) -> KeysView[str]:
-        """Return the keys that are there, in order."""
+        """Return the keys that are present, in order."""
         return self._json.keys()
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -365,7 +365,7 @@ class JsonDataModel(Described[ModelT]):
             model: A pydantic class; the class this value was made with or declared by if None.
 
         Returns:
-            A new instance, built by pydantic, validators included; of a `Wrapped` value the value itself.
+            A new instance, built by pydantic, validators included; for a `Wrapped` value, the bare value.
 
         Raises:
             ArgumentError: No class is given or known.
@@ -387,7 +387,7 @@ class JsonDataModel(Described[ModelT]):
     def __getattr__(self, key: str) -> Any:
         try:
             json = self._json
-        except AttributeError:  # not filled yet: copy and pickle look around
+        except AttributeError:  # not filled yet: copy and pickle probe for attributes
             raise AttributeError(key) from None
         return json[key] if key in json else _absent(self, key)
 
@@ -398,7 +398,7 @@ class JsonDataModel(Described[ModelT]):
         return iter(self._json)
 
     def __bool__(self) -> bool:
-        """Always true: only None means 'not there'."""
+        """Return True: only None means 'absent'."""
         return True
 
     def __eq__(self, other: object) -> bool:
@@ -469,10 +469,10 @@ def to_value(x: OtherT, name: str | None = None) -> JsonDataModel[OtherT]:
 def admit(
     x: Any, schema: Schema, model: type[BaseModel] | None = None, where: str = "", name: str | None = None
 ) -> JsonDataModel[Any]:
-    """Check JSON or a data model at an edge, and return a value that carries `schema`.
+    """Check JSON or a data model from outside, and return a value with `schema`.
 
-    A value whose schema is known to be a subschema is not walked. Where the class is known its validators run too, once
-    for a value that was not made from an instance; the value keeps the JSON it came with.
+    A value whose schema is known to be a subschema is not validated again. If the class is known, its validators run
+    too, unless the value was made with that class; the value keeps its JSON.
 
     Raises:
         DataError: `x` is not JSON.
@@ -505,7 +505,7 @@ def _refuse_no_value(x: Any) -> None:
 
 
 def _absent(x: JsonDataModel[Any], key: str) -> Any:
-    """Return the declared default of a field that is not there, or raise FieldError with the fields that are."""
+    """Return the declared default of an absent field, or raise FieldError with the fields that are present."""
     declared = properties_of(x._schema)
     if key in declared:
         field = declared[key]
@@ -546,7 +546,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         extra="forbid",
         validate_assignment=True,
         defer_build=True,
-        ser_json_inf_nan="constants",  # in a field of Any they would be written as null
+        ser_json_inf_nan="constants",  # else pydantic writes them as null in a field of Any
     )
 
     @classmethod
@@ -567,7 +567,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         """Return the JSON by alias, None and defaults kept.
 
         Raises:
-            DataError: It does not satisfy the schema of the class, such as a field edited in place.
+            DataError: It does not satisfy the schema of the class, as after a field was edited in place.
         """
         return thaw(dump(self))
 
@@ -637,7 +637,7 @@ def declare(x: Any, *, root: checking.Root = "object") -> Schema:
     Source: Synalinks' `data_model or schema` arguments; differs: one function, and the schema is checked.
     """
     if isinstance(x, bool) and not (x and root == "any"):
-        raise SchemaError(f"The schema {x} cannot stand here: write a schema with an object at its root.")
+        raise SchemaError(f"The schema {x} cannot be used here: write a schema with an object at its root.")
     return checking.schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
 
 
@@ -645,7 +645,7 @@ def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[B
     """Resolve the pair of arguments `schema`, `data_model` to one schema and, where known, its class.
 
     Raises:
-        ArgumentError: Neither is given, or two that differ.
+        ArgumentError: Neither is given, or the two differ.
         SchemaError: The schema is bad, or its root is not an object.
     """
     if data_model is None:
@@ -688,19 +688,19 @@ def model_of(x: Any) -> type[BaseModel] | None:
 
 
 def label(x: Described[Any]) -> str:
-    """Return the label of a value or a symbol, also where a declared field `name` hides it."""
+    """Return the label of a value or a symbol, even where a declared field `name` hides it."""
     return x._label or label_of(x._schema)
 
 
 def label_of(schema: Schema) -> str:
-    """Return the label of what has no name: the snake case of the schema's title."""
+    """Return the label of a nameless value or symbol: the snake case of the schema's title."""
     title = schema.get("title")
     words = _NOT_IN_A_NAME.sub("_", title).strip("_") if isinstance(title, str) else ""
     return snake_case(words) if words else "data_model"
 
 
 def field_list(names: Iterable[str]) -> str:
-    """Return the fields there are, as an error shows them."""
+    """Return the names of fields as an error shows them."""
     return ", ".join(map(repr, names)) or "none"
 
 
@@ -729,7 +729,7 @@ def is_symbolic(x: Any) -> bool:
         True if a symbol is found.
 
     Raises:
-        CallError: Containers stand more than 100 deep, or one holds itself.
+        CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
         >>> is_symbolic([1, {"a": SymbolicDataModel(schema={"type": "object", "properties": {}})}])

@@ -1,8 +1,8 @@
 """The algebra of data models as functions: `sm.ops`.
 
-Every function takes values, classes, symbols and, where its table says so, None. Each operation is a plan that is made
-once from schemas, with every name decided: applied to values at once, and recorded where a symbol takes part, so that a
-program replays it and an operand that is None this time cannot shift a name.
+Every function takes values, classes, symbols and, where its docstring lists it, None. Each operation is a plan that is
+made once, from schemas, and fixes every name. It is applied to values at once; where a symbol takes part, it is
+recorded, so that a program replays it and an operand that is None in one call cannot change a name.
 """
 
 import inspect
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
     Attributes:
         schema: Schema of the result; None if it is always None.
-        apply: Runs it on values, one for each operand, None where it is absent; a second argument, the path of the
+        apply: Runs it on values, one for each operand, None for an absent one; a second argument, the path of the
             step, begins the message of an error.
     """
 
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
-    """Plan `concat` or `logical_and`: `C` of all operands; a None is an error for the one, the result of the other."""
+    """Plan `concat` or `logical_and`: `C` of all operands; a None is an error in `concat`, else the result."""
     if any(schema is None for schema in operands):
         if none_passes:
             return _NOTHING
@@ -65,7 +65,7 @@ def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
 
 
 def _or(operands: Sequence[Schema | None]) -> Plan:
-    """Plan `logical_or`: a left fold; of each two operands both merged, or the one that is there."""
+    """Plan `logical_or`: a left fold that merges two operands, or returns the one that is present."""
     positions = [position for position, schema in enumerate(operands) if schema is not None]
     present = [parts_of(schema) for schema in operands if schema is not None]
     if not present:
@@ -84,21 +84,21 @@ def _or(operands: Sequence[Schema | None]) -> Plan:
             if value is not None:
                 model = value._model if folded is None else None
                 folded = value._json if folded is None else merges[number - 1]((folded, value._json))
-        return None if folded is None else wrap(folded, schema, model)  # of the symbol's schema, whoever is there
+        return None if folded is None else wrap(folded, schema, model)  # the symbol's schema, whatever is present
 
     return Plan(schema, apply)
 
 
 def _xor(operands: Sequence[Schema | None]) -> Plan:
-    """Plan `logical_xor`: the one operand that is there, None if none or more than one is."""
+    """Plan `logical_xor`: the only operand that is present, None if there is none or more than one."""
     present = [parts_of(schema) for schema in operands if schema is not None]
     if not present:
         return _NOTHING
     schema = either(present).schema if len(present) > 1 else present[0].schema
 
     def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
-        there = [value for value in args if value is not None]
-        return wrap(there[0]._json, schema, there[0]._model) if len(there) == 1 else None
+        values = [value for value in args if value is not None]
+        return wrap(values[0]._json, schema, values[0]._model) if len(values) == 1 else None
 
     return Plan(schema, apply)
 
@@ -190,14 +190,14 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _nothing(_: Values, __: str = "") -> None:
-    """Return None, whatever is there."""
+    """Return None for any operands."""
 
 
 _NOTHING: Final = Plan(None, _nothing)
 
 
 def _none_operand(operands: Sequence[Any], where: str) -> DataError:
-    """Return the error of a None that `concat` met."""
+    """Return the error for a None operand of `concat`."""
     return DataError(
         f"{where + ': ' if where else ''}concat: operand {list(operands).index(None)} is None, and `+` needs every "
         "operand; write `&` (sm.ops.logical_and) to let None pass."
@@ -234,8 +234,8 @@ class Operation(NamedTuple):
 
     Attributes:
         name: Its name in `sm.ops`, which a saved program uses.
-        make: Makes the plan: of a sequence of schemas, or of one schema and the value of the keyword argument.
-        keyword: The keyword argument it has; JSON, so that a file can hold it.
+        make: Makes the plan from a sequence of schemas, or from one schema and the value of the keyword argument.
+        keyword: The name of its keyword argument, whose value is JSON, so that a file can hold it.
         one: Whether it takes one operand; otherwise two or more.
     """
 
@@ -248,7 +248,7 @@ class Operation(NamedTuple):
         """Return the plan for operands given by their schemas, None, or constants with a schema; kept.
 
         Raises:
-            DataError: An operand that must be there is None, or a name cannot be.
+            DataError: A required operand is None, or a prefix or suffix is invalid.
             SchemaError: A pattern of a mask, or a name, matches nothing.
             ArgumentError: Too many or too few operands, or keyword arguments that the operation does not have.
         """
@@ -276,8 +276,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: o
 """The operations that a program may record, by name."""
 
 _MOST_PLANS: Final = 4_096
-_MOST_FIELDS: Final = 1_000  # of a plan that is kept: a growing sum would keep every step of its way
-_plans: dict[tuple[Any, ...], tuple[Plan, Any]] = {}  # with the schemas, so that their ids stay theirs
+_MOST_FIELDS: Final = 1_000  # of a plan that is kept: a growing sum would keep every intermediate plan
+_plans: dict[tuple[Any, ...], tuple[Plan, Any]] = {}  # with the schemas, so that their ids are not reused
 
 
 def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> Plan:
@@ -302,7 +302,7 @@ def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> Plan:
 
 
 def is_operand(x: Any) -> bool:
-    """Whether an operator takes `x`; where not, Python raises its own TypeError (DataError for an awaitable)."""
+    """Whether an operator takes `x`; if not, Python raises its own TypeError (DataError for an awaitable)."""
     if x is None or isinstance(x, Operand | OperandClass):
         return True
     _refuse_awaitable(x, "an operator")
@@ -332,33 +332,33 @@ def _as_operand(x: Any, name: str) -> Any:
 def _refuse_awaitable(x: Any, name: str) -> None:
     if inspect.isawaitable(x):
         if inspect.iscoroutine(x):
-            x.close()  # nobody can run it any more, so nobody is warned that it never ran
+            x.close()  # so that Python does not warn that it was never awaited
         raise DataError(f"{name} got a coroutine in place of data: write `await` before the call.")
 
 
 def _combined(name: str, operands: Sequence[Any]) -> Any:
-    """Apply an operation of two or more operands; one of values alone is done at once. Hot."""
+    """Apply an operation to two or more operands; values are combined at once. Hot."""
     if len(operands) < 2:
         raise ArgumentError(f"{name} takes two or more operands, got {len(operands)}.")
-    there = [x for x in operands if type(x) is JsonDataModel]
-    if len(there) < len(operands):
+    present = [x for x in operands if type(x) is JsonDataModel]
+    if len(present) < len(operands):
         operands = [_as_operand(x, name) for x in operands]
-        there = [x for x in operands if x is not None]
-        if len(there) < len(operands):
+        present = [x for x in operands if x is not None]
+        if len(present) < len(operands):
             if name == "concat":
                 raise _none_operand(operands, models.traced_path())
-            if name == "logical_and" or not there:
+            if name == "logical_and" or not present:
                 return None
-            if len(there) == 1:
-                (x,) = there
+            if len(present) == 1:
+                (x,) = present
                 return symbol(schema_of(x), x) if isinstance(x, type) else x
-        if any(type(x) is not JsonDataModel for x in there):
+        if any(type(x) is not JsonDataModel for x in present):
             return _recorded(name, operands, {})
-    return None if name == "logical_xor" else _plan("concat", [x._schema for x in there], {}).apply(there)
+    return None if name == "logical_xor" else _plan("concat", [x._schema for x in present], {}).apply(present)
 
 
 def _changed(name: str, x: Any, kwargs: Kwargs) -> Any:
-    """Apply an operation of one operand."""
+    """Apply an operation to one operand."""
     x = x if type(x) is JsonDataModel else _as_operand(x, name)
     if type(x) is JsonDataModel:
         return _plan(name, (x._schema,), kwargs).apply((x,))
@@ -369,12 +369,12 @@ def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.Symb
     """Plan an operation on symbols or classes, and record it where a symbol takes part.
 
     Raises:
-        DataError: A class stands beside a value or a symbol.
+        DataError: A class is combined with a value or a symbol.
     """
     cls = next((x for x in operands if isinstance(x, type)), None)
     if cls is not None and any(isinstance(x, models.Described) for x in operands):
         raise DataError(
-            f"{name}: the class {cls.__name__} stands beside data, but a class has no value at run time: write an "
+            f"{name}: the class {cls.__name__} is combined with data, but it has no value at run time: write an "
             "instance, or `sm.Input(data_model=...)` in a program."
         )
     plan = OPERATIONS[name].plan(operands, kwargs)
@@ -418,7 +418,7 @@ def concat(*operands: Any) -> Any:
 
 
 def logical_and(*operands: Any) -> Any:
-    """Return all operands put together, or None if one is None: `&`.
+    """Return all operands merged, or None if one is None: `&`.
 
     Args:
         *operands: Two or more values, symbols, classes or None; a left fold.
@@ -440,14 +440,14 @@ def logical_and(*operands: Any) -> Any:
 
 
 def logical_or(*operands: Any) -> Any:
-    """Return the operands that are there, put together: `|`.
+    """Return the operands that are not None, merged: `|`.
 
     Args:
         *operands: Two or more values, symbols, classes or None; a left fold.
 
     Returns:
-        `C` of the two if both are there, the one that is there otherwise, None if none is. For symbols a symbol that
-        stands for all of that.
+        `C` of the operands that are not None, the operand itself if it is the only one, None if there is none. For
+        symbols, a symbol that covers all of these cases.
 
     Schemas:
         result: of symbols `U(C(A, B), A, B)`
@@ -466,13 +466,13 @@ def logical_or(*operands: Any) -> Any:
 
 
 def logical_xor(*operands: Any) -> Any:
-    """Return the one operand that is there: `^`.
+    """Return the only operand that is not None: `^`.
 
     Args:
         *operands: Two or more values, symbols, classes or None.
 
     Returns:
-        The one that is there, None if none or more than one is. For symbols a symbol that stands for any of them.
+        That operand, None if there is none or more than one. For symbols, a symbol that stands for any of them.
 
     Schemas:
         result: of symbols `U` of all
@@ -491,13 +491,13 @@ def logical_xor(*operands: Any) -> Any:
 
 
 def logical_not(x: Any) -> Any:
-    """Return None for what is there: `~`.
+    """Return None, whatever the operand is: `~`.
 
     Args:
         x: A value, symbol, class or None.
 
     Returns:
-        None; for a symbol or class a symbol of the same schema, which is None when the program runs.
+        None; for a symbol or class, a symbol of the same schema, which is None when the program runs.
 
     Raises:
         DataError: The operand is a coroutine.
@@ -513,19 +513,20 @@ def logical_not(x: Any) -> Any:
 
 
 def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
-    """Return only the fields named.
+    """Return the operand with only the named fields.
 
     Args:
         x: A value, symbol, class, or None.
         mask: A pattern, a list of patterns, or a data model (its top-level names). Steps of a pattern are joined by
-            `/`, or written as a tuple; `*` and `?` are wild, `**` is any number of steps; lists are transparent.
+            `/`, or written as a tuple; `*` and `?` are wildcards, `**` matches any number of steps; lists are
+            transparent.
         recursive: Short for `**/` before each pattern.
 
     Returns:
-        The same kind of thing with those fields, in their order; None for None.
+        The same kind of operand with those fields, in their order; None for None.
 
     Raises:
-        SchemaError: A pattern matches nothing in the schema, or there is none.
+        SchemaError: A pattern matches nothing in the schema, or there is no pattern.
         DataError: `x` is a coroutine.
         ArgumentError: `x` is not data, or `mask` is of another kind.
 
@@ -540,7 +541,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
 
 def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
-    """Return all but the fields named.
+    """Return the operand without the named fields.
 
     Args:
         x: A value, symbol, class, or None.
@@ -548,10 +549,10 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
         recursive: Short for `**/` before each pattern.
 
     Returns:
-        The same kind of thing without those fields; None for None.
+        The same kind of operand without those fields; None for None.
 
     Raises:
-        SchemaError: A pattern matches nothing in the schema, or there is none.
+        SchemaError: A pattern matches nothing in the schema, or there is no pattern.
         DataError: `x` is a coroutine.
         ArgumentError: `x` is not data, or `mask` is of another kind.
 
@@ -566,14 +567,14 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
 
 def prefix(x: Any, prefix: str) -> Any:
-    """Return every top-level field `k` as `prefix_k`, extra keys included.
+    """Rename every top-level field `k` to `prefix_k`, extra keys included.
 
     Args:
         x: A value, symbol, class, or None.
         prefix: An identifier.
 
     Returns:
-        The same kind of thing; None for None.
+        The same kind of operand; None for None.
 
     Raises:
         DataError: The prefix is not an identifier, or `x` is a coroutine.
@@ -589,14 +590,14 @@ def prefix(x: Any, prefix: str) -> Any:
 
 
 def suffix(x: Any, suffix: str) -> Any:
-    """Return every top-level field `k` as `k_suffix`, extra keys included.
+    """Rename every top-level field `k` to `k_suffix`, extra keys included.
 
     Args:
         x: A value, symbol, class, or None.
         suffix: Part of an identifier.
 
     Returns:
-        The same kind of thing; None for None.
+        The same kind of operand; None for None.
 
     Raises:
         DataError: The suffix is not part of an identifier, or `x` is a coroutine.
@@ -612,14 +613,14 @@ def suffix(x: Any, suffix: str) -> Any:
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
-    """Return numbered repeats gathered: `k, k_1 .. k_n` become one array.
+    """Gather numbered repeats: `k, k_1 .. k_n` become one array.
 
     Args:
         x: A value, symbol, class, or None.
         names: For a field `k`, the name of its array; `k_list` where not given.
 
     Returns:
-        The same kind of thing; None for None.
+        The same kind of operand; None for None.
 
     Raises:
         SchemaError: A key of `names` does not head a group.
@@ -645,10 +646,10 @@ def is_subschema(sub: Any, sup: Any) -> bool:
         sup: Another.
 
     Returns:
-        True if it is proven; False if it is wrong, or cannot be proven. Annotations do not count.
+        True if it is proven; False if it is wrong, or cannot be proven. Annotations are ignored.
 
     Raises:
-        SchemaError: One of them is not a schema that could be declared.
+        SchemaError: One of them is not a valid schema.
         ArgumentError: One of them has no schema.
 
     Example:
@@ -667,11 +668,12 @@ def is_subschema(sub: Any, sup: Any) -> bool:
 def contains(whole: Any, part: Any) -> bool:
     """Whether everything that `part` requires is declared and required in `whole`: `part in whole`.
 
-    What `part` makes optional may be missing, and fits if it is there. Annotations and further fields do not matter.
+    Optional fields of `part` may be missing in `whole`, but must fit if declared. Annotations and further fields do not
+    matter.
 
     Args:
         whole: Anything with a schema: a value, symbol, class, instance or schema dict.
-        part: Likewise; or a str, which is a key.
+        part: The same, or a str, which is a key.
 
     Returns:
         Whether each value of `whole` can be read as a `part`.

@@ -1,6 +1,6 @@
 """Schemas as interned frozen objects, the keywords in them, walks over those, and a schema taken apart.
 
-Equal schemas, key order included, are one object, so that "the same schema" is `is`, and what is known of a schema is
+Equal schemas, key order included, are one object, so that schemas are compared with `is`, and facts about a schema are
 kept with it: that it was checked, how it validates, its parts, what it is a subschema of. Walks visit only the places
 where keywords of 2020-12 hold schemas: a `$ref` inside a default, an enum or an example is data.
 """
@@ -50,14 +50,14 @@ ANNOTATIONS: Final = frozenset(
 """Keywords that describe a value and demand nothing of it."""
 
 NO_DEMANDS: Final = ANNOTATIONS | {"$defs", "definitions"}
-"""Keywords that demand nothing where they stand."""
+"""Keywords that demand nothing of the value itself."""
 
 _DEFS: Final = "#/$defs/"
 _MISSING: Final = object()
 
 
 def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Yield every direct subschema with the steps to it, in document order; malformed keywords are passed over."""
+    """Yield every direct subschema with the steps to it, in document order; malformed keywords are skipped."""
     for keyword, value in schema.items():
         if keyword in ONE_SUBSCHEMA:
             yield (keyword,), value
@@ -90,15 +90,15 @@ def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
 
 
 def without_annotations(schema: Any) -> Any:
-    """Return what a schema demands, without what it describes."""
+    """Return a schema without the keywords that only describe."""
     return mapped(schema, lambda part: frozen_dict({key: part[key] for key in part if key not in ANNOTATIONS}))
 
 
 def target_of(root: Mapping[str, Any], reference: str) -> Any:
-    """Return what a local reference names.
+    """Return the target of a local reference.
 
     Raises:
-        SchemaError: There is nothing at that place.
+        SchemaError: It has no target.
     """
     place: Any = root
     for name in steps_of(reference):
@@ -109,7 +109,7 @@ def target_of(root: Mapping[str, Any], reference: str) -> Any:
         else:
             place = _MISSING
         if place is _MISSING:
-            raise SchemaError(f"The schema has nothing at {reference!r:.200}, to which it refers.")
+            raise SchemaError(f"The schema refers to {reference!r:.200}, where there is nothing.")
     return place
 
 
@@ -155,7 +155,7 @@ def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:
 
 
 def steps_of(reference: str) -> tuple[str, ...]:
-    """Return the steps from the root to what a local reference names."""
+    """Return the steps from the root to the target of a local reference."""
     return tuple(unquote(step).replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:])
 
 
@@ -165,12 +165,12 @@ def definition_of(reference: str) -> str | None:
 
 
 def escape(step: str) -> str:
-    """Write one step of a reference."""
+    """Return one step of a reference, escaped."""
     return step.replace("%", "%25").replace("~", "~0").replace("/", "~1")
 
 
 def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
-    """Let references to definitions follow their new names."""
+    """Return a schema whose references use the new names of definitions."""
     if not names:
         return schema
 
@@ -185,7 +185,7 @@ def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
 
 
 def is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Whether a definition refers to itself, or a reference leads elsewhere than to a definition."""
+    """Whether a definition refers to itself, or a reference does not go to a definition."""
     if None in map(definition_of, references(schema)):
         return True
     targets = {name: set(map(definition_of, references(part))) for name, part in schema.get("$defs", {}).items()}
@@ -220,8 +220,8 @@ class Schema(FrozenDict):
     Attributes:
         serial: A number that no other schema ever has, unlike an id.
         checked: Whether it is known to be well formed, closed and within the limits.
-        validator: Its compiled form, once somebody needed it (`validator_of`).
-        parts: What merging works on, once somebody needed it (`parts_of`).
+        validator: Its compiled form, None until `validator_of` makes it.
+        parts: Its parts, None until `parts_of` makes them.
         known: Answers about this schema and others, by question and serial of the other.
     """
 
@@ -237,10 +237,10 @@ class Schema(FrozenDict):
         return trusted_schema, (thaw(self),)
 
 
-_ENCODER: Final = JSONEncoder(ensure_ascii=False)  # may write NaN, which frozen JSON never is
+_ENCODER: Final = JSONEncoder(ensure_ascii=False)  # frozen JSON has no NaN, so that need not be checked
 
 _interned: WeakValueDictionary[str, Schema] = WeakValueDictionary()
-_recent: deque[Schema] = deque(maxlen=256)  # so that the schema of a dict, and what is known of it, is found again
+_recent: deque[Schema] = deque(maxlen=256)  # so that the schema of a dict, and the facts kept with it, are found again
 _interning = threading.RLock()  # reentrant: a finaliser may run while it is held
 _serials = count()
 
@@ -284,7 +284,7 @@ ANYTHING: Final = frozen_dict({})
 
 @dataclass(eq=False)
 class Parts:
-    """A data model's schema, taken apart: what merging, masks and containment work on.
+    """A data model's schema, taken apart for merging, masks and containment.
 
     All references in parts go to definitions, so that fields can move to another root.
 
@@ -292,7 +292,7 @@ class Parts:
         fields: Declared fields with their schemas, in order.
         required: Names of required fields, all of them declared here, in order.
         extra: What extra keys may be: False for none, True for anything, else a schema.
-        definitions: What the references of `fields` and `extra` go to.
+        definitions: The targets of the references in `fields` and `extra`.
         title: Title or None.
         description: Description or None.
     """
@@ -332,7 +332,7 @@ def parts_of(schema: Schema) -> Parts:
     extra = True if extra == {} else extra
     required: list[str] = list(dict.fromkeys(root.get("required", ())))
     undeclared = [name for name in required if name not in fields]
-    if undeclared:  # a name that must be there is as good as declared
+    if undeclared:  # a required name counts as declared
         fields = frozen_dict({**fields, **dict.fromkeys(undeclared, ANYTHING if isinstance(extra, bool) else extra)})
     title, description = (moved.get(text, root.get(text)) for text in ("title", "description"))
     definitions = used_definitions([*fields.values(), extra], moved.get("$defs", ANYTHING))
@@ -341,7 +341,7 @@ def parts_of(schema: Schema) -> Parts:
 
 
 def portable(schema: Schema) -> FrozenDict:
-    """Make every reference go to a definition: one to the root, or through it, finds a copy of the root there."""
+    """Make every reference go to a definition: one to the root, or through it, goes to a copy of the root."""
     if all(definition_of(reference) is not None for reference in references(schema)):
         return schema
     definitions: Mapping[str, Any] = schema.get("$defs", ANYTHING)

@@ -1,9 +1,9 @@
 """Whether every value of one schema is known to be a value of another, and whether one data model contains another.
 
-Proofs are sound and decide what programs write: types, enums, properties, items, bounds, alternatives and references
-are taken apart; any other keyword of the wider schema must stand equal in the narrower one. A pair that comes up again
-below a property or an item is taken for proven, which is right because values are finite (induction over their depth),
-and is taken back where the proof that assumed it fails.
+Proofs are sound, and decide the schemas that programs use: types, enums, properties, items, bounds, alternatives and
+references are analysed; any other keyword of the wider schema must be equal in the narrower one. A pair that comes up
+again below a property or an item is assumed to be proven, which is sound because values are finite (induction over
+their depth); the assumption is withdrawn if the proof that made it fails.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ def includes(whole: Schema, part: Schema) -> bool:
 
 
 def _kept(question: Callable[[Schema, Schema], bool], one: Schema, other: Schema) -> bool:
-    """Return the answer to a question about two schemas, which is kept with the first."""
+    """Return the answer to a question about two schemas; it is kept with the first."""
     key = question, other.serial
     known = one.known.get(key)
     if known is None:
@@ -54,7 +54,7 @@ def _includes(schema: Schema, included: Schema) -> bool:
 
 
 _TYPES: Final = frozenset({"array", "boolean", "fraction", "integer", "null", "object", "string"})
-"""The types of JSON values; a number is an integer, which 1.0 is too, or a fraction."""
+"""The types of JSON values; a number is an integer (as is 1.0) or a fraction."""
 
 _LOWER: Final = {"minItems": "array", "minLength": "string", "minProperties": "object"}
 _UPPER: Final = {"maxItems": "array", "maxLength": "string", "maxProperties": "object"}
@@ -67,10 +67,10 @@ _CONCERNED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("properties", "propertyNames", "required", "unevaluatedProperties"), "object"),
     "pattern": "string",
 }
-"""The type of value that a keyword demands something of; values of other types satisfy it."""
+"""The type of value that a keyword constrains; values of other types satisfy it."""
 
 _FOLLOWED: Final = NO_DEMANDS | {"$ref", "allOf", "then", "else", "minContains", "maxContains"}
-"""Keywords that demand nothing, are taken together with the schema, or belong to another keyword."""
+"""Keywords that demand nothing, are followed by `_together`, or belong to another keyword."""
 
 _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "additionalProperties": ("additionalProperties", "patternProperties", "properties"),
@@ -82,7 +82,7 @@ _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class _TooManySteps(Exception):
-    """A proof is given up."""
+    """A proof took too many steps."""
 
 
 def _proof_succeeds(left: Schema, right: Schema) -> bool:
@@ -95,14 +95,14 @@ def _proof_succeeds(left: Schema, right: Schema) -> bool:
 
 
 class _Proof:
-    """One attempt; `left` is the schema that may be the narrower one."""
+    """One attempt to prove; `left` is the schema that may be the narrower one."""
 
     def __init__(self, left: Schema, right: Schema) -> None:
         self.left = SubschemaChecks(left)
         self.right = SubschemaChecks(right)
         self.known: dict[tuple[frozenset[int], int], bool] = {}
         self.proven: list[tuple[frozenset[int], int]] = []
-        self.made: dict[object, Any] = {}  # schemas written on the way, so that they are one object and keep their ids
+        self.made: dict[object, Any] = {}  # schemas made on the way, kept so that each is one object with one id
         self.steps = 0
 
     def below(self, lefts: list[Any], right: Any) -> bool:
@@ -137,7 +137,7 @@ class _Proof:
         return False
 
     def _alone(self, part: Any, keyword: str | None) -> Any:
-        """Return a part without one keyword, and without those that would bring back what stands beside it already."""
+        """Return a part without one keyword, and without `$ref` and `allOf`, whose targets are parts of their own."""
         dropped = {keyword, "$ref", "allOf"}
         if not is_object(part) or dropped.isdisjoint(part):
             return part
@@ -175,7 +175,7 @@ class _Proof:
         )
 
     def meets_any_of(self, parts: list[Any], types: frozenset[str], arms: list[Any]) -> bool:
-        """Prove one alternative, or for each type of value one."""
+        """Prove one alternative, or one for each type of value."""
         if any(self.below(parts, arm) for arm in arms):
             return True
         if len(types) < 2:
@@ -205,7 +205,7 @@ class _Proof:
         return True
 
     def _pairs(self, keyword: str, a: Any, b: Any) -> list[tuple[Any, Any]] | None:
-        """Return the subschemas that must demand the same for a keyword to do so; None if it cannot."""
+        """Return the pairs of subschemas that must demand the same for a keyword to do so; None if it cannot."""
         if keyword == "$ref":
             return [(self.left.target({"$ref": a}), self.right.target({"$ref": b}))]
         if keyword in ONE_SUBSCHEMA:
@@ -227,7 +227,7 @@ def _demands(schema: Any) -> Mapping[str, Any]:
 
 
 def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:
-    """Return the schemas with all that must hold beside them, references and `allOf` followed; each once."""
+    """Return the schemas and all that apply with them, through references and `allOf`; each once."""
     found: dict[int, Any] = {}
     pending = list(schemas)
     for part in pending:  # grows while it is read
@@ -250,7 +250,7 @@ def _types(parts: Iterable[Any]) -> frozenset[str]:
 
 
 def _members(parts: list[Any], types: frozenset[str]) -> list[Any] | None:
-    """Return a list that holds every value, None where none is known."""
+    """Return a list of all possible values, None where they are not finitely many."""
     for part in parts:
         if "const" in part:
             return [part["const"]]
@@ -304,7 +304,7 @@ def _meets_count(keyword: str, parts: list[Any], bound: Any) -> bool:
 
 
 def _additional_properties(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
-    """Prove the keys that only the left declares, and those that neither does."""
+    """Prove the keys that only the left declares, and those that neither side declares."""
     if "patternProperties" in demand:
         return False
     declared = {name for names in _values(parts, "properties") for name in names}
@@ -321,7 +321,7 @@ def _items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
 
 
 def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapping[str, Any]) -> bool:
-    """Prove `oneOf` as alternatives where no two can hold: each has other constants of one required property."""
+    """Prove `oneOf` as `anyOf` if no two arms can both hold: a required property has different constants in each."""
     arms = [proof.right.followed(arm) for arm in demand["oneOf"]]
     names = [name for name in _constants(arms[0]) if all(name in _constants(arm) for arm in arms)]
     for name in names:
@@ -334,7 +334,7 @@ def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapp
 
 
 def _constants(arm: Any) -> Mapping[str, set[str]]:
-    """Return the properties of an arm that must be one of some texts."""
+    """Return the properties of an arm that are limited to some texts, with these texts."""
     fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(arm) else {}
     members = {
         name: {field["const"]} if "const" in field else set(field.get("enum", ()))
@@ -345,7 +345,7 @@ def _constants(arm: Any) -> Mapping[str, set[str]]:
 
 
 def _meets_bound(keyword: str, _: _Proof, parts: list[Any], __: frozenset[str], demand: Mapping[str, Any]) -> bool:
-    """Prove a bound of numbers by the same bound, or by the one that is exclusive where this is inclusive."""
+    """Prove a bound of numbers by an equal or a tighter one, inclusive or exclusive."""
     bound = demand[keyword]
     exclusive = keyword.startswith("exclusive")
     end = keyword[-7:].lower()
@@ -378,4 +378,4 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "type": lambda _, __, types, demand: types <= _kinds(demand["type"]),
     "uniqueItems": lambda _, parts, __, demand: not demand["uniqueItems"] or _most_items(parts) <= 1,
 }
-"""For each such keyword, what proves it beside an equal one."""
+"""What proves a keyword, in addition to an equal one on the left."""

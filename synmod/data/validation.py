@@ -1,8 +1,8 @@
-"""Whether a value satisfies its schema, and if not, why; and how Pydantic classes give schemas and values.
+"""Whether a value satisfies its schema, and if not, why; and the schemas and JSON of pydantic classes.
 
-A library decides (`checking.py`). Why a value is invalid is found here, by walking schema and value together and asking
-for each subschema whether it holds; of alternatives that all fail the one that was meant is followed. The schema of a
-class is made once and kept with the class.
+A library decides whether (`checking.py`). This file finds out why not, by walking schema and value together and
+checking each subschema; of alternatives that all fail, it follows the one that was meant. The schema of a class is made
+once and kept with the class.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ _CHOICES: Final = 12
 
 
 def is_valid(schema: Schema, json: Json) -> bool:
-    """Return whether a value, plain or frozen, satisfies a schema. Hot.
+    """Whether a value, plain or frozen, satisfies a schema. Hot.
 
     Example:
         >>> from synmod.data import schema_from
@@ -44,7 +44,7 @@ def is_valid(schema: Schema, json: Json) -> bool:
 
 
 def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[errors.Problem, ...]:
-    """Return what is wrong with a value, in document order; nothing for a valid value.
+    """Return the faults of a value, in document order; none for a valid value.
 
     Args:
         schema: An interned schema.
@@ -59,7 +59,7 @@ def problems(schema: Schema, json: Json, *, limit: int = 10) -> tuple[errors.Pro
         >>> problems(schema_from({"type": "integer"}, root="any"), "1")
         (Problem(pointer='', wanted='integer', got='"1"'),)
 
-    Source: jsonschema's `iter_errors`; differs: follows the one alternative that was meant, and takes no time
+    Source: jsonschema's `iter_errors`; differs: follows the one alternative that was meant, and never takes time
     exponential in the depth of alternatives.
     """
     if is_valid(schema, json):
@@ -95,8 +95,8 @@ def validate(schema: Schema, json: Json, where: str) -> None:
     if not is_valid(schema, json):
         found = problems(schema, json)
         lines = [f"{fault.pointer[:200] or 'the whole'}: wanted {fault.wanted}, got {fault.got}" for fault in found]
-        about = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
-        raise errors.SchemaError(f"{where}: the value does not satisfy its schema: {about}", found)
+        details = lines[0] if len(lines) == 1 else "\n  " + "\n  ".join(lines)
+        raise errors.SchemaError(f"{where}: the value does not satisfy its schema: {details}", found)
 
 
 class SubschemaChecks:
@@ -104,14 +104,14 @@ class SubschemaChecks:
 
     def __init__(self, schema: Schema) -> None:
         self.root: FrozenDict = portable(schema)
-        self._compiled: dict[object, tuple[IsValid, Any]] = {}  # with what the key stands for, so that ids stay
+        self._compiled: dict[object, tuple[IsValid, Any]] = {}  # with the schema, so that its id is not reused
 
     def holds(self, schema: Any, json: Any) -> bool:
-        """Return whether a subschema holds."""
+        """Whether a value satisfies a subschema."""
         return self._holds(id(schema), schema, schema, json) if is_object(schema) else schema
 
     def passes(self, keyword: str, schema: Mapping[str, Any], json: Any) -> bool:
-        """Return whether one keyword of a schema holds, with those that only have a meaning beside it."""
+        """Whether a value satisfies one keyword of a schema, together with the keywords that modify it."""
         names = schema.keys() if keyword.startswith("unevaluated") else (keyword, *_BESIDE.get(keyword, ()))
         alone = frozen_dict({name: schema[name] for name in names if name in schema})
         return self._holds((id(schema), keyword), alone, schema, json)
@@ -126,7 +126,7 @@ class SubschemaChecks:
             return False
 
     def target(self, schema: Mapping[str, Any]) -> Any:
-        """Return what the `$ref` of a schema names."""
+        """Return the target of a schema's `$ref`."""
         return target_of(self.root, schema["$ref"])
 
     def followed(self, schema: Any) -> Any:
@@ -138,7 +138,7 @@ class SubschemaChecks:
 
 _BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"contains": ("minContains", "maxContains")}
 
-# Faults of these are found where the parts of the value stand, or by the schemas they name.
+# Faults of these keywords are found at the parts of the value, or in the schemas that they name.
 _FOUND_ELSEWHERE: Final = (
     NO_DEMANDS
     | {"$ref", "additionalProperties", "allOf", "dependentSchemas", "else", "if", "items", "maxContains", "minContains"}
@@ -150,7 +150,7 @@ class _FaultWalk(SubschemaChecks):
     """Finds the faults of one invalid value."""
 
     def faults(self, schemas: list[Any], json: Any, steps: tuple[Step, ...]) -> Iterator[errors.Problem]:
-        """Yield the faults of a value for which at least one of the schemas does not hold, in document order."""
+        """Yield the faults of a value that violates at least one of the schemas, in document order."""
         in_force = self._in_force(schemas, json)
         for schema in in_force:
             for wanted in self._own_faults(schema, json) if schema is not False else ("nothing here",):
@@ -165,7 +165,7 @@ class _FaultWalk(SubschemaChecks):
                 yield from self.faults(failing, part, (*steps, step))
 
     def _in_force(self, schemas: list[Any], json: Any) -> list[Any]:
-        """Return all that must hold: the schemas, references, `allOf`, branches taken, the one alternative meant."""
+        """Return all schemas that apply: those given, references, `allOf`, branches taken, the alternative meant."""
         found: dict[int, Any] = {}
         pending = list(schemas)
         for part in pending:  # grows while it is read
@@ -185,7 +185,7 @@ class _FaultWalk(SubschemaChecks):
         return list(found.values())
 
     def _own_faults(self, schema: Mapping[str, Any], json: Any) -> Iterator[str]:
-        """Yield what is wrong with the value itself, its parts apart."""
+        """Yield the faults of the value itself, without those of its parts."""
         for keyword in schema:
             if keyword in _FOUND_ELSEWHERE or self.passes(keyword, schema, json):
                 continue
@@ -199,7 +199,7 @@ class _FaultWalk(SubschemaChecks):
                     yield f"keys that are {self._described(names)}, and not {shown(name)}"
 
     def _meant(self, schema: Mapping[str, Any], json: Any) -> list[Any]:
-        """Return the one alternative for containers of this kind, if none holds: its faults are more precise."""
+        """Return the only alternative for such a container, if no alternative holds: its faults are more precise."""
         arms = self._alternatives(schema) if "anyOf" in schema else schema.get("oneOf", ())
         if not isinstance(json, CONTAINERS) or any(self.holds(arm, json) for arm in arms):
             return []
@@ -215,7 +215,7 @@ class _FaultWalk(SubschemaChecks):
         return arms
 
     def _is_meant(self, arm: Any, json: Any) -> bool:
-        """Return whether a container has the type of an alternative, and the constants that tell it from others."""
+        """Whether a container has the type of an alternative, and the constants that distinguish it from others."""
         if not is_object(arm):
             return arm
         fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(json) else {}
@@ -265,7 +265,7 @@ def _demands_of(schema: Mapping[str, Any], step: Step) -> list[Any]:
 
 
 def _no_place(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
-    """Describe that there must be no such part, and which key may have been meant."""
+    """Describe the fault of a part that must not be there, with the key that may have been meant."""
     if isinstance(step, int):
         return "no item"
     missing = [name for schema in schemas for name in schema.get("properties", ()) if name not in json]
@@ -274,7 +274,7 @@ def _no_place(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
 
 
 def shown(json: Any) -> str:
-    """Write a value as JSON text, cut to 200 characters; of a large value no more is written than is shown."""
+    """Return a value as JSON text, cut to 200 characters; a large value is encoded only as far as it is shown."""
     cut = json[: MAX_SHOWN + 1] if isinstance(json, str) else json
     text = ""
     for chunk in _ENCODER.iterencode(cut):
@@ -321,7 +321,7 @@ _KEPT: Final = "__synmod_schema__"
 
 
 def schema_of_class(cls: type[BaseModel]) -> Schema:
-    """Return the schema of a pydantic class; after the first time one dictionary read.
+    """Return the schema of a pydantic class; one dictionary read after the first call.
 
     Raises:
         SchemaError: The class cannot be written as a schema, or breaks a rule of data models. Names the field.
@@ -333,7 +333,7 @@ def dump(instance: BaseModel) -> FrozenDict:
     """Return the JSON of an instance by alias, None and defaults kept, frozen. Hot.
 
     Raises:
-        DataError: It has no JSON, or one that does not satisfy the schema of its class. Names the place.
+        DataError: It has no JSON, or its JSON does not satisfy the schema of its class. Names the place.
         SchemaError: The class breaks a rule of data models.
     """
     cls = type(instance)
@@ -343,20 +343,20 @@ def dump(instance: BaseModel) -> FrozenDict:
         plain = instance.__pydantic_serializer__.to_python(
             instance, mode="json", by_alias=True, round_trip=True, warnings=False
         )
-    except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter of bytes in a field of Any
+    except (PydanticSerializationError, UnicodeDecodeError) as error:  # the latter for bytes in a field of Any
         raise errors.DataError(f"{cls.__name__}: has no JSON: {error}") from error
     json = frozen(plain)
     try:
         validate(schema, json, cls.__name__)
     except errors.SchemaError as error:
         raise errors.DataError(
-            f"{error} The instance was changed in place, or is written differently than declared."
+            f"{error} The instance was changed in place, or is serialized differently than declared."
         ) from None
     return json
 
 
 def _kept_schema(cls: type[BaseModel]) -> Schema:
-    """Write the schema of a class by pydantic, check it, and keep it with the class."""
+    """Generate the schema of a class with pydantic, check it, and keep it with the class."""
     try:
         if not cls.__pydantic_complete__:
             cls.model_rebuild()
@@ -397,14 +397,14 @@ def _classes_in(annotation: Any) -> Iterator[type[Any]]:
 
 
 class _Writer(GenerateJsonSchema):
-    """Pydantic's generator, without the patterns that it writes for a type of its own; errors name the field."""
+    """Pydantic's generator, without the patterns that it writes for some types; errors name the field."""
 
-    _failed: Any = None  # the part of pydantic's own schema that an error has left last
+    _failed: Any = None  # the part of pydantic's own schema that an error has passed through last
 
     def generate_inner(self, schema: Any) -> dict[str, Any]:
-        """Write one part; name the field that cannot be written.
+        """Generate the schema of one part; an error names the field.
 
-        The pattern of numbers written as texts is dropped: it needs look-around, and `.to(Model)` checks them.
+        The pattern of numbers written as texts is dropped: it needs look-around, and `.to(Model)` checks these numbers.
         """
         try:
             written = super().generate_inner(schema)
@@ -424,7 +424,7 @@ class _Writer(GenerateJsonSchema):
 
 
 def _without_pattern(written: dict[str, Any]) -> dict[str, Any]:
-    """Take `pattern` out of a schema and of its alternatives."""
+    """Remove `pattern` from a schema and its alternatives."""
     kept = {key: value for key, value in written.items() if key != "pattern"}
     if "anyOf" in kept:
         kept["anyOf"] = [_without_pattern(arm) for arm in kept["anyOf"]]
@@ -457,8 +457,8 @@ def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> Ba
         SchemaError: The class does not accept it. Begins with `where`.
     """
     try:
-        # From text, so that strict classes read dates, and no frozen part gets into an instance. The whole is made
-        # plain beforehand, since pydantic tries all else before a subclass of dict.
+        # From text, so that strict classes read dates, and no frozen part gets into an instance. The root is made plain
+        # before, since `to_json` tries all other types before a subclass of dict.
         return model.model_validate_json(to_json(dict(json)))
     except ValidationError as error:
         faults = [
@@ -470,7 +470,7 @@ def validator_faults(model: type[BaseModel], json: FrozenDict, where: str) -> Ba
 
 
 def _place(steps: tuple[str | int, ...], json: Any) -> list[str | int]:
-    """Keep the steps that lead somewhere in the JSON: pydantic also names the alternatives it has tried."""
+    """Keep the steps that exist in the JSON: pydantic also names the alternatives it has tried."""
     place: list[str | int] = []
     for step in steps:
         if is_object(json) and step in json:
