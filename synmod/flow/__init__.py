@@ -1,7 +1,7 @@
 """Symbolic graphs and their concurrent execution.
 
-Floor: 5. Purpose: what symbols remember (steps), the graph found from it, its record and its plan, the engine that runs
-a plan, worker pools, and the bridge from plain code.
+Floor: 5. Purpose: the steps that symbols remember, the graph found from them, its record and its plan, the engine that
+runs a plan, worker pools, and the bridge from plain code.
 State: the event loop of the main thread, made by the first `run`. A graph's record and its plan are never written to.
 Speed: composing, extracting and running are linear in steps and use no recursion; a chain costs no task, a branch one.
 Must never know: modules (a step's module is something to call), files, language models, the walk.

@@ -1,8 +1,8 @@
-"""Plain code that runs async code, and back; and a stream of items at work at the same time.
+"""Async code run from plain code, and plain code from async code; and a worker pool over a stream of items.
 
-From the main thread one event loop serves all calls until the process ends, so that connections live on from call to
+From the main thread one event loop serves all calls until the process ends, so that connections stay open from call to
 call. Nothing is patched. In a notebook, whose own loop runs, the code runs in a worker thread with a loop of its own.
-A worker pool holds many items at once in bounded memory.
+A worker pool works on many items at once in bounded memory.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def run(main: Any, *args: Any, **kwargs: Any) -> Any:
     """Run async code from plain code, to its end.
 
     For scripts, the command line and notebooks. The caller's ContextVars (default model, phase, overlays, hooks,
-    deadline) hold inside. In the main thread the first Ctrl-C or SIGTERM cancels `main`, the second leaves at once. In
-    a notebook's running loop it runs in a worker thread with its own loop, and the cell waits.
+    deadline) apply inside. In the main thread the first Ctrl-C or SIGTERM cancels `main`, the second exits at once. In
+    a notebook, whose loop is running, `main` runs in a worker thread with its own loop, and the cell waits.
 
     Args:
         main: A coroutine function, a module, or an awaitable.
@@ -57,8 +57,8 @@ def run(main: Any, *args: Any, **kwargs: Any) -> Any:
         What `main` returns.
 
     Raises:
-        RunError: A loop that is not a notebook's runs in this thread; shows the line to write instead.
-        ArgumentError: `main` is neither, or an awaitable with further arguments.
+        RunError: A loop that is not a notebook's runs in this thread; the message has the line to write instead.
+        ArgumentError: `main` is none of these, or an awaitable with further arguments.
         DeadlineExceeded: The time of an enclosing `sm.deadline` is over.
         KeyboardInterrupt: Ctrl-C was pressed, and `main` has ended.
         SystemExit: SIGTERM came, and `main` has ended; the code is 143.
@@ -89,7 +89,7 @@ def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Make an async function that runs a plain one in a worker thread.
 
     At most 8 run at once, in a copy of the caller's context. A thread cannot be interrupted and runs to its end.
-    CPU-heavy work belongs into another process.
+    CPU-heavy work belongs in another process.
 
     Args:
         fn: A plain function.
@@ -124,7 +124,7 @@ def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 def _entry(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
-    """Make one coroutine that makes and awaits what is to run, inside the loop and the context."""
+    """Return a coroutine that makes the awaitable of `main` inside the loop and the context, and awaits it."""
     if inspect.isawaitable(main):
         if args or kwargs:
             _close_coroutine(main)
@@ -136,7 +136,7 @@ def _entry(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutin
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:
-    """Await it, where the deadline around the caller holds."""
+    """Await within the deadline of the caller."""
     with plain_limit(ambient()) or nullcontext():
         return await awaitable
 
@@ -153,7 +153,7 @@ async def _called(main: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _raise_inside(main: Any) -> NoReturn:
-    """Show the line to write inside a running loop."""
+    """Raise RunError with the line to write inside a running loop."""
     _close_coroutine(main)
     name = getattr(main, "__name__", None) or getattr(main, "name", None) or "main"
     raise RunError(
@@ -163,7 +163,7 @@ def _raise_inside(main: Any) -> NoReturn:
 
 
 def _close_coroutine(x: Any) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn of it too."""
+    """Close a coroutine that will not be awaited, so that Python does not warn about it too."""
     if inspect.iscoroutine(x):
         x.close()
 
@@ -225,7 +225,7 @@ class _MainLoop:
             except asyncio.CancelledError as error:
                 cancelled = error
             finally:
-                if interrupts.torn:
+                if interrupts.was_forced:
                     self._abandon()
                 elif not task.done():  # another task raised KeyboardInterrupt or SystemExit through the loop
                     _end(loop, task, interrupts)
@@ -237,18 +237,18 @@ class _MainLoop:
     def _loop(self) -> asyncio.AbstractEventLoop:
         """Return the loop; a forked child makes its own."""
         if self._runner is None or self._process != os.getpid() or self._runner.get_loop().is_closed():
-            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and set no loop for others to find
+            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # with a factory, no current loop is set
             self._process = os.getpid()
             atexit.register(self._close, self._runner)
         return self._runner.get_loop()
 
     def _abandon(self) -> None:
-        """Leave a torn loop as it is: closing it would wait for the very work that was to be left at once."""
+        """Abandon a loop that was forced to stop: closing it would wait for the work that should stop at once."""
         atexit.unregister(self._close)
         self._runner = None
 
     def _close(self, runner: asyncio.Runner) -> None:
-        """End the loop with the process that made it."""
+        """Close the loop, in the process that made it."""
         if self._process == os.getpid():
             runner.close()
 
@@ -257,17 +257,17 @@ _MAIN: Final = _MainLoop()
 
 
 def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: _Interrupts) -> None:
-    """Cancel a task and run the loop until it has ended; what ended the run is being raised already."""
+    """Cancel a task and run the loop until the task has ended; the exception that ended the run is already raised."""
     task.cancel()
     waiting = loop.create_task(asyncio.wait([task]))
     while not waiting.done():
         try:
             loop.run_until_complete(waiting)
         except (KeyboardInterrupt, SystemExit):
-            if interrupts.torn:
+            if interrupts.was_forced:
                 raise
     if not task.cancelled():
-        task.exception()  # the same again, out of the group that the task held open
+        task.exception()  # retrieved, since it repeats what is being raised
 
 
 _TERMINATED: Final = 128 + signal.SIGTERM
@@ -277,12 +277,12 @@ _DEFAULTS: Final = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: s
 
 
 class _Interrupts:
-    """A `with` block that turns the two signals into a cancellation of one task.
+    """A `with` block that turns SIGINT and SIGTERM into a cancellation of one task.
 
-    A signal that the user handles already is left alone; what was there is put back.
+    A signal for which the user has a handler is left alone; on leaving, the default handlers are restored.
 
     Attributes:
-        torn: Whether a second signal tore the loop, which then holds half-done work.
+        was_forced: Whether a second signal stopped the loop, which then holds unfinished work.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
@@ -290,7 +290,7 @@ class _Interrupts:
         self._task = task
         self._first: int | None = None
         self._installed: list[signal.Signals] = []
-        self.torn = False
+        self.was_forced = False
 
     def __enter__(self) -> Self:
         for number, default in _DEFAULTS.items():
@@ -311,13 +311,13 @@ class _Interrupts:
             self._task.cancel()
             self._loop.call_soon_threadsafe(_wake)
             return
-        self.torn = True
+        self.was_forced = True
         raise _ending(number)
 
     def ending(self, error: asyncio.CancelledError | None) -> BaseException | None:
         """Return what the caller must raise now that the task has ended, cancelled (`error`) or with a result.
 
-        A task that caught Ctrl-C and returned goes on, as in asyncio.run; SIGTERM is an order to the process.
+        If a task catches Ctrl-C and returns, the program continues, as in asyncio.run; SIGTERM always ends the process.
         """
         if self._first == signal.SIGTERM:
             return SystemExit(_TERMINATED)
@@ -332,7 +332,7 @@ def _ending(number: int) -> BaseException:
 
 
 def _wake() -> None:
-    """Do nothing, in the loop, so that it looks at its tasks."""
+    """Do nothing; called in the loop, so that it wakes and runs the cancelled task."""
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ _LOG: Final = logging.getLogger("synmod.progress")
 
 
 class Progress(Protocol):
-    """Follows how far something is: given as `progress=` to whatever takes it.
+    """Follows the progress of long work; passed as `progress=`.
 
     Example:
         >>> import synmod as sm
@@ -359,21 +359,21 @@ class Progress(Protocol):
         >>> watched.done
         1
 
-    Source: tqdm; differs: a protocol of three calls, so that anything may stand behind it.
+    Source: tqdm; differs: a protocol of three methods, so that any object can implement it.
     """
 
     def begin(self, label: str, total: int | None) -> None:
-        """It starts; `total` is None if it is unknown."""
+        """The work starts; `total` is the number of items, None if unknown."""
 
     def advance(self, n: int, **numbers: float) -> None:
         """`n` more items are finished; `numbers`: `failed`, `in_flight`, and of an evaluation `score`, `cost_usd`."""
 
     def end(self, outcome: str) -> None:
-        """It is over: `done`, `failed` or `stopped`."""
+        """The work is over; `outcome` is `done`, `failed` or `stopped`."""
 
 
 class Shown:
-    """A progress object that breaks nothing: one that raises is dropped, with a line in the log."""
+    """A wrapper that drops a progress object that raises, with a line in the log."""
 
     __slots__ = ("_progress",)
 
@@ -382,11 +382,11 @@ class Shown:
 
     @property
     def is_seen(self) -> bool:
-        """Whether there is an object to pass anything on to."""
+        """Whether there is a progress object."""
         return self._progress is not None
 
     def begin(self, label: str, total: int | None) -> None:
-        """Pass on that it starts."""
+        """Pass on that the work starts."""
         self._call("begin", label, total)
 
     def advance(self, n: int, **numbers: float) -> None:
@@ -394,7 +394,7 @@ class Shown:
         self._call("advance", n, **numbers)
 
     def end(self, outcome: str) -> None:
-        """Pass on that it is over."""
+        """Pass on that the work is over."""
         self._call("end", outcome)
 
     def _call(self, method: str, *args: Any, **numbers: float) -> None:
@@ -408,7 +408,7 @@ class Shown:
 
 
 def shown(progress: Progress | bool | None) -> Shown:
-    """Return what follows: the object given, nothing for False, and for None a bar where a person looks.
+    """Return a wrapper of the given object, of nothing for False, and for None of a bar if a person is watching.
 
     Args:
         progress: As `sm.map_concurrently` and `sm.evaluate` take it.
@@ -425,14 +425,14 @@ def shown(progress: Progress | bool | None) -> Shown:
 
 
 class Bar:
-    """A bar of tqdm on standard error: redrawn ten times a second at most; nested ones stand below each other."""
+    """A bar of tqdm on standard error: redrawn at most ten times a second; nested bars appear below each other."""
 
     def __init__(self) -> None:
         self._bar: Any = None
 
     def begin(self, label: str, total: int | None) -> None:
         """Draw the bar."""
-        from shutil import get_terminal_size  # brings bz2 and lzma
+        from shutil import get_terminal_size  # imports bz2 and lzma
 
         from tqdm import tqdm
 
@@ -440,12 +440,12 @@ class Bar:
         self._bar = tqdm(total=total, desc=label, file=sys.stderr, mininterval=0.1, ncols=columns)
 
     def advance(self, n: int, **numbers: float) -> None:
-        """Move it on, the numbers beside it; a narrow terminal cuts off the last."""
+        """Advance the bar, with the numbers beside it; a narrow terminal cuts off the last ones."""
         self._bar.set_postfix({name: f"{number:.4g}" for name, number in numbers.items()}, refresh=False)
         self._bar.update(n)
 
-    def end(self, outcome: str) -> None:  # noqa: ARG002  # the bar stays as it is
-        """Leave it as it is."""
+    def end(self, outcome: str) -> None:  # noqa: ARG002  # the bar shows how far it came
+        """Close the bar; it stays on the screen."""
         self._bar.close()
 
 
@@ -462,7 +462,7 @@ map_concurrently starts tasks, so it needs a block that ends them. Write:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What stands in the place of an item's result with `on_error="collect"`.
+    """Takes the place of an item's result if it failed, with `on_error="collect"`.
 
     Attributes:
         index: The position of the item.
@@ -476,22 +476,22 @@ class Failed:
 class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
     """Apply an async function to many items, a bounded number at once.
 
-    The block gives an async iterator of results, and owns the tasks: when it is left, they are cancelled and have
-    ended.
+    Entering the block returns an async iterator of results. The block owns the tasks: leaving it cancels them and waits
+    for their end.
 
     Args:
-        fn: Takes an item, returns its result; runs in a copy of the caller's context. A plain function runs in line.
+        fn: Takes an item, returns its result; runs in a copy of the caller's context. A plain function runs inline.
         items: An iterable or async iterable, also an endless one; read when there is room. An async generator that is
             left before its end is closed.
-        concurrency: How many items may be at work at once.
+        concurrency: How many items may be processed at once.
         buffer: How many results may be finished and not yet taken; default `4 * concurrency`.
         ordered: Results in input order; False gives `(index, result)` in order of completion.
-        on_error: `"raise"`: the first failure cancels the rest and the block, and is raised, its index as a note.
-            `"collect"`: a `Failed(index, error)` stands in its place.
+        on_error: `"raise"`: the first failure cancels the rest and the block, and is raised, with its index as a note.
+            `"collect"`: a `Failed(index, error)` takes the place of the result.
         progress: An object that follows the pool; None for a bar on a terminal, False for nothing.
 
     Raises:
-        ArgumentError: `concurrency` below 1, a negative `buffer`, another word for `on_error`, nothing to iterate.
+        ArgumentError: `concurrency` is below 1, `buffer` negative, `on_error` unknown, or `items` not iterable.
         RunError: While iterating without a block.
         BaseException: On leaving the block: what `fn` (with `"raise"`) or the source raised, as itself.
 
@@ -505,7 +505,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         >>> asyncio.run(main())
         [0, 2, 4]
 
-    Source: trio and anyio worker pools; differs: bounded on both sides, ordered if wanted.
+    Source: trio and anyio worker pools; differs: bounded on both sides, optionally ordered.
     """
 
     @checks_keywords
@@ -548,7 +548,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
-            raise RunError("map_concurrently is used once: make another one for another block.")
+            raise RunError("map_concurrently can be used only once: make a new one for each block.")
         self._state = "open"
         self._progress.begin("map_concurrently", len(self._items) if isinstance(self._items, Sized) else None)
         self._group = await aio.task_group().__aenter__()
@@ -571,7 +571,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
             raise
         finally:
             self._progress.end(outcome)
-            del group, error, trace  # else this frame and the traceback hold each other
+            del group, error, trace  # else this frame and the traceback form a reference cycle
 
     def __aiter__(self) -> Self:
         if self._state == "new":
@@ -579,7 +579,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         return self
 
     async def __anext__(self) -> R:
-        """Wait for the next result; a cancellation point in any case."""
+        """Wait for the next result; always a cancellation point."""
         if self._state == "new":
             raise RunError(_NO_BLOCK)
         await aio.checkpoint()
@@ -636,7 +636,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         self._news.wake()
 
     async def _result(self, index: int, item: Any) -> Any:
-        """Return what the function returns, or what stands for its failure."""
+        """Return what the function returns, or a `Failed` in its place."""
         try:
             result = self._fn(item)
             return await result if inspect.isawaitable(result) else result
@@ -649,6 +649,6 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
 
 
 def _at_least(name: str, value: Any, least: int) -> None:
-    """Raise ArgumentError for anything but a whole number from `least` on."""
+    """Raise ArgumentError for anything but a whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ArgumentError(f"{name} is {value!r}; it must be a whole number of at least {least}.")

@@ -1,6 +1,6 @@
 """Running a program's graph: the plan that is made once, and the run of one call.
 
-Each step starts as soon as what it needs is there. Hot: a step costs a few list reads here, a chain costs no task,
+Each step starts as soon as its arguments are available. Hot: a step costs a few list reads here, a chain costs no task,
 branches cost one task each. There is no barrier between levels, no recursion, and a value is dropped when its last
 consumer has taken it. A plan is shared by all calls and never written to.
 """
@@ -18,7 +18,7 @@ from .graph import Declared, FlowGraph, FlowStep, SymbolRef
 
 _CONSTANT, _VALUE, _NEST = 0, 1, 2
 Template = tuple[int, Any]
-"""How one argument is made: a constant, the value of a symbol, or a nest that holds some."""
+"""How one argument is made: a constant, the value of a symbol, or a nest that holds symbols."""
 
 # -- the plan --------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ class PlannedStep:
         schema: The schema of the only output.
         numbers: The numbers of all outputs.
         needs: The distinct symbols among the arguments.
-        then: The steps that wait for the end of this one, whatever it gives.
+        then: The steps that wait for the end of this one, whatever its outputs.
     """
 
     def __init__(self, index: int, step: FlowStep, module: Any, plan: Any, symbols: Sequence[Declared]) -> None:
@@ -61,7 +61,7 @@ class Plan:
         sources: The steps that wait for nothing.
         waits: How many distinct symbols, and ends of other steps, each step waits for.
         consumers: The steps that wait for each symbol, in step order.
-        uses: How often each symbol is still needed: once for each consumer, once more for an output.
+        uses: How often each symbol is needed: once per consumer, once more for an output.
     """
 
     __slots__ = ("consumers", "inputs", "outputs", "sources", "steps", "symbols", "uses", "waits")
@@ -94,7 +94,7 @@ def compile_flow(
     Args:
         flow: The record of the graph.
         modules: The program's modules by the key that steps name.
-        before: For steps that wait for the end of others beside what these give, the indices of those.
+        before: For steps that wait for the end of others, not only for their outputs, the indices of those.
 
     Raises:
         GraphError: A step names a module that the program does not hold.
@@ -123,7 +123,7 @@ def _template(argument: Any) -> Template:
 
 
 def _filled(kind: int, what: Any, values: list[Any]) -> Any:
-    """Make one argument of its template and the values at hand."""
+    """Make one argument from its template and the values at hand."""
     if kind == _VALUE:
         return values[what]
     if kind == _CONSTANT:
@@ -156,7 +156,7 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
         The nest of outputs, each valid for its recorded schema or None.
 
     Raises:
-        CallError: A step returned another structure than was recorded.
+        CallError: A step returned a structure other than the recorded one.
         SchemaError: A step returned a value that its recorded schema does not allow.
         BaseException: Whatever a step raises, as itself, after the other steps have ended.
 
@@ -171,13 +171,13 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
             async with aio.task_group() as run.group:
                 run.start(ready)
         finally:
-            run.group = None  # its tasks refer to the run: values are freed by counting, not by the collector
+            run.group = None  # its tasks refer to the run: breaks the cycle, so that reference counting frees values
     values = run.values
     return map_leaves(lambda ref: values[ref.index], plan.outputs)
 
 
 class _Run:
-    """What changes while a plan runs: values, and how much each step and value still waits for.
+    """The state of one run of a plan: values, what each step still waits for, and how often each value is still used.
 
     Attributes:
         values: The values at hand, by the number of their symbol.
@@ -194,7 +194,7 @@ class _Run:
         self._uses = plan.uses.copy()
 
     def begin(self, inputs: Sequence[Any]) -> Sequence[int]:
-        """Put the inputs in; return the module steps that can start, in step order."""
+        """Store the inputs; return the module steps that can start, in step order."""
         ready = list(self.plan.sources)
         for number, value in zip(self.plan.inputs, inputs, strict=True):
             self._put(number, value, ready)
@@ -203,7 +203,7 @@ class _Run:
     async def follow(self, index: int) -> Sequence[int]:
         """Run a step in place, and then the single step that it makes ready, and so on.
 
-        What is ready at the end is returned; a task of the run starts it.
+        Returns the steps that are ready at the end; if the run has tasks, they are started too.
         """
         steps, values = self.plan.steps, self.values
         ready: Sequence[int] = (index,)
@@ -215,7 +215,7 @@ class _Run:
                 kwargs = {name: _filled(kind, what, values) for name, (kind, what) in step.kwargs.items()}
             self._drop(step)
             call = step.module(*args) if kwargs is None else step.module(*args, **kwargs)
-            del args, kwargs  # what nobody else needs is freed as soon as the step lets go of it
+            del args, kwargs  # a value that nothing else needs is freed as soon as the step releases it
             ready = self._after(step, await call)
         if self.group is not None:
             self.start(ready)
@@ -228,7 +228,7 @@ class _Run:
             self.group.start_soon(self.follow, index)
 
     def _drop(self, step: PlannedStep) -> None:
-        """Take the values from the table that no other step needs."""
+        """Remove the values that no other step needs."""
         uses = self._uses
         for number in step.needs:
             uses[number] -= 1
@@ -236,7 +236,7 @@ class _Run:
                 self.values[number] = None
 
     def _after(self, step: PlannedStep, output: Any) -> Sequence[int]:
-        """Take the output of a module step; return the module steps that can start now, in step order."""
+        """Store the output of a module step; return the module steps that can start now, in step order."""
         ready: list[int] = []
         if step.output >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
@@ -255,7 +255,7 @@ class _Run:
         return self._settled(ready) if ready else ready
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
-        """Put a value where its consumers find it, and note those that need nothing more."""
+        """Store a value for its consumers, and add those that wait for nothing more to `ready`."""
         if not self._uses[number]:
             return
         self.values[number] = value
@@ -294,7 +294,7 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
 
     Raises:
         BaseException: The first failure, as itself, after the others were cancelled and have ended; another failure
-            is a note on it.
+            becomes a note on it.
 
     Example:
         >>> await together(lambda: critic(x), lambda: writer(x))  # doctest: +SKIP
@@ -314,7 +314,7 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
     return results
 
 
-# -- what a step returned, held to its record ------------------------------------------------------------------------
+# -- outputs checked against the record ------------------------------------------------------------------------------
 
 
 def _conformed(value: Any, declared: Declared, where: str) -> Any:
@@ -323,7 +323,7 @@ def _conformed(value: Any, declared: Declared, where: str) -> Any:
         return None
     if type(value) is not JsonDataModel:
         raise CallError(
-            f"{where}: the step was recorded as giving one value {declared.name!r}, but returned "
+            f"{where}: the step was recorded as returning one value {declared.name!r}, but returned "
             f"{type(value).__name__}: return what the symbolic call promised."
         )
     if value._schema is declared.schema:
@@ -334,12 +334,12 @@ def _conformed(value: Any, declared: Declared, where: str) -> Any:
 
 
 def _conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
-    """Pair the numbers of a step's outputs with the values that came, each held to its schema."""
+    """Pair the numbers of a step's outputs with the returned values, each checked against its schema."""
     pairs = aligned(gives, output)
     if pairs is None:
         raise CallError(
-            f"{where}: the step was recorded as giving {_shape(gives)}, but returned {_shape(output)}: return the same "
-            "structure as the symbolic call, or None."
+            f"{where}: the step was recorded as returning {_shape(gives)}, but returned {_shape(output)}: return the "
+            "same structure as the symbolic call, or None."
         )
     for path, ref, value in pairs:
         if isinstance(ref, SymbolRef):

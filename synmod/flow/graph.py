@@ -1,12 +1,12 @@
-"""The graph of a program: what symbols remember, the steps found from them, and their record.
+"""The graph of a program: the steps that symbols remember, how they are found, and their record.
 
-Steps: a symbolic call or operator records one `Step`; each symbol that came out of it points at that step, and the
-step at the symbols that went in. Nothing points the other way: no module, table or list knows a step, and a step does
-not know its own symbols. So a history is freed with the last symbol that needs it, by reference counting alone.
+Steps: a symbolic call or operator records one `Step`; each symbol that it returns points to the step, and the step
+points to the symbols that it takes. Nothing points the other way: no module, table or list refers to a step, and a step
+does not refer to its outputs. So reference counting frees a history with the last symbol that needs it.
 
-Record: immutable, without modules, so that a copy or a file can carry it. Its steps name their modules by the key under
-which the program holds them, and symbols by a number; what a symbol is, is in one table: first the inputs, then what
-each step gives, in step order.
+Record: immutable and without modules, so that a copy or a file can hold it. Its steps name their modules by the key
+under which the program holds them, and symbols by their number in one table: first the inputs, then the outputs of each
+step, in step order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol as fresh_sy
 from synmod.errors import DataError, GraphError
 from synmod.leaves import NestPath, copied, frozen, is_leaf, leaves, leaves_with_path, map_leaves, pack
 
-# -- what a symbol remembers -----------------------------------------------------------------------------------------
+# -- the steps that symbols remember ---------------------------------------------------------------------------------
 
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
-class Declared:  # no dataclass, which would not be a leaf of a nest
-    """What is known of a value to come: its schema, the class behind it, its label, whether it may be left out."""
+class Declared:  # not a dataclass, which would not be a leaf of a nest
+    """What is known about a future value: its schema, the class behind it, its label, whether it may be left out."""
 
     def __init__(self, schema: Schema, data_model: Any = None, name: str | None = None, optional: bool = False) -> None:
         self.schema = schema
@@ -58,7 +58,7 @@ class Step:
         module: The module, None for an operator.
         op: Name of the operator in `sm.ops`, None for a module.
         plan: The operator's plan, made when it was recorded.
-        args: Positional arguments: nests of symbols, values beside them, None.
+        args: Positional arguments: nests of symbols, values and None.
         kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
         gives: The output's structure with a `Declared` at the place of each symbol.
         aside: What the call leaves beside its outputs, for rooms above; None for nothing.
@@ -98,13 +98,13 @@ class Origin:
 def record_call(
     module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any, aside: Mapping[Any, Any] | None = None
 ) -> None:
-    """Make the symbols that a symbolic call returns remember the call.
+    """Record a symbolic call in the symbols that it returns.
 
     Args:
         module: The module that was called.
         args: Positional arguments as `call` gets them.
         kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
-        outputs: A nest of fresh symbols, with None where nothing comes out.
+        outputs: A nest of fresh symbols, with None where there is no output.
         aside: What the call leaves beside its outputs.
     """
     _remember(
@@ -115,7 +115,7 @@ def record_call(
 def record_operation(
     name: str, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: SymbolicDataModel
 ) -> None:
-    """Make the symbol that an operator returns remember the operation, with the plan that fixes its field names."""
+    """Record an operation in the symbol that it returns, with the plan that fixes its field names."""
     _remember(Step(None, name, plan, tuple(map(_constant, args)), _constants(kwargs), _declared(output)), output)
 
 
@@ -125,12 +125,12 @@ def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declare
 
 
 def symbol_of(declared: Declared) -> SymbolicDataModel:
-    """Return a symbol, without history, of what was declared."""
+    """Return a symbol without history for what was declared."""
     return fresh_symbol(declared.schema, declared.data_model, declared.name)
 
 
 def _remember(step: Step, outputs: Any) -> None:
-    """Point each output symbol at the step; the numbers count all leaves, None included."""
+    """Point each output symbol to the step; the numbers count all leaves, None included."""
     for index, leaf in enumerate(leaves(outputs)):
         if leaf is not None:
             leaf._origin = Origin(step, index)
@@ -142,12 +142,12 @@ def _declared(leaf: Any) -> Any:
 
 
 def _constants(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep keyword arguments safe from later changes."""
+    """Protect keyword arguments from later changes."""
     return MappingProxyType({key: _constant(value) for key, value in kwargs.items()})
 
 
 def _constant(value: Any) -> Any:
-    """Keep one argument safe: JSON is frozen, containers with symbols or objects are copied."""
+    """Protect one argument from later changes: JSON is frozen, containers with symbols or objects are copied."""
     if is_leaf(value):
         return value
     if all(type(leaf) in _JSON_SCALARS for leaf in leaves(value)):
@@ -160,14 +160,14 @@ RECORDERS["operation"] = record_operation
 
 # -- from outputs back to inputs -------------------------------------------------------------------------------------
 
-_WAY_SHOWN = 12  # steps of a way that an error shows; the middle of a longer one is left out
+_STEPS_SHOWN = 12  # steps of a path that an error shows; the middle of a longer one is left out
 
 Key = tuple[int, int]
 """Identity of a symbol: its step and output number, or itself where it has none."""
 
 
 def key_of(symbol: SymbolicDataModel) -> Key:
-    """Return the identity of a symbol; it holds as long as the symbol lives."""
+    """Return the identity of a symbol; it is valid as long as the symbol lives."""
     origin: Origin | None = symbol._origin
     if origin is None or origin.step is None:
         return id(symbol), -1
@@ -196,7 +196,7 @@ def steps_between(inputs: Any, outputs: Any) -> tuple[Step, ...]:
 
     Example:
         >>> steps_between(x, x + y)  # doctest: +SKIP
-        GraphError: the source 'y' is not among the inputs; the way from it: 'y' -> concat -> the output
+        GraphError: the source 'y' is not among the inputs; the path from it: 'y' -> concat -> the output
 
     Source: Keras functional models; differs: iterative, all faults at once.
     """
@@ -229,7 +229,7 @@ class _Search:
         self.sources: set[Key] = set()
 
     def visit(self, symbol: SymbolicDataModel, goal: str) -> None:
-        """Add all steps that `symbol` needs and that are not there yet."""
+        """Add all steps that `symbol` needs and that are not in `order` yet."""
         open_steps: list[tuple[Step, Iterator[SymbolicDataModel]]] = []
         step = self._enter(symbol, open_steps, goal)
         while step is not None or open_steps:
@@ -262,13 +262,13 @@ class _Search:
         return step
 
 
-def _missing(symbol: SymbolicDataModel, way: list[str], goal: str) -> str:
-    """Return which source lacks, and how the outputs come to need it."""
-    if len(way) > _WAY_SHOWN:
-        left_out = len(way) - _WAY_SHOWN
-        way = [*way[: _WAY_SHOWN // 2], f"... {left_out} more ...", *way[-_WAY_SHOWN // 2 :]]
-    shown = " -> ".join([repr(symbol._label), *way, goal])
-    return f"the source {symbol._label!r} is not among the inputs; the way from it: {shown}. Add it to `inputs`."
+def _missing(symbol: SymbolicDataModel, path: list[str], goal: str) -> str:
+    """Return the fault of a source that is missing in `inputs`, with the path from it to the output."""
+    if len(path) > _STEPS_SHOWN:
+        left_out = len(path) - _STEPS_SHOWN
+        path = [*path[: _STEPS_SHOWN // 2], f"... {left_out} more ...", *path[-_STEPS_SHOWN // 2 :]]
+    shown = " -> ".join([repr(symbol._label), *path, goal])
+    return f"the source {symbol._label!r} is not among the inputs; the path from it: {shown}. Add it to `inputs`."
 
 
 def _not_symbols(kind: str, nest: Any) -> list[str]:
@@ -284,7 +284,7 @@ def _not_symbols(kind: str, nest: Any) -> list[str]:
 
 
 def _described(leaf: Any) -> str:
-    """Describe what is not a symbol, with the remedy; a coroutine is closed, since nobody will await it."""
+    """Describe a leaf that is not a symbol, with the remedy; a coroutine is closed, since it will not be awaited."""
     if inspect.iscoroutine(leaf):
         leaf.close()
         return "a coroutine, not a symbol: await the call first, as in `y = await module(x)`."
@@ -293,19 +293,19 @@ def _described(leaf: Any) -> str:
     if isinstance(leaf, type):
         return f"the class {leaf.__name__}, not a symbol: write sm.Input(data_model={leaf.__name__})."
     if leaf is None:
-        return "None, not a symbol: is a `return` missing? Else what was called there gives nothing."
+        return "None, not a symbol: is a `return` missing? Otherwise the call there returns nothing."
     return f"{type(leaf).__name__}, not a symbol: start from sm.Input(...) and pass on what modules return."
 
 
 def _place(path: NestPath) -> str:
-    """Write the place of a leaf in a nest."""
+    """Return the text of the place of a leaf in a nest."""
     return "/".join(map(str, path))
 
 
 # -- the record ------------------------------------------------------------------------------------------------------
 
 
-class SymbolRef:  # no dataclass, which would not be a leaf of a nest
+class SymbolRef:  # not a dataclass, which would not be a leaf of a nest
     """The number of a symbol, where an argument or output refers to one."""
 
     __slots__ = ("index",)
@@ -332,8 +332,8 @@ class FlowStep:
         op: Name of the operator in `sm.ops`, None for a module.
         args: Positional arguments: nests of `SymbolRef`, values and None.
         kwargs: Keyword arguments: nests in which a `SymbolRef` is an edge and all else a constant.
-        gives: The structure of the output: `SymbolRef`s, and None where nothing comes out.
-        plan: The operator's plan where it is known; made again from the schemas where it is not.
+        gives: The structure of the output: `SymbolRef`s, and None where there is no output.
+        plan: The operator's plan if it is known; else it is made again from the schemas.
     """
 
     node: str | None
@@ -369,7 +369,7 @@ class FlowGraph:
     steps: tuple[FlowStep, ...]
 
     def output_symbols(self) -> Any:
-        """Fresh symbols for the outputs, by their schemas alone."""
+        """Return fresh symbols for the outputs, made from their schemas alone."""
 
         def fresh(ref: SymbolRef) -> SymbolicDataModel:
             return fresh_symbol(self.symbols[ref.index].schema)
@@ -377,7 +377,7 @@ class FlowGraph:
         return map_leaves(fresh, self.outputs)
 
     def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
-        """Replace every constant argument `x` by `fn(x)`; the same graph where nothing changes."""
+        """Replace every constant argument `x` by `fn(x)`; return the same graph if nothing changes."""
 
         def changed(leaf: Any) -> Any:
             return leaf if leaf is None or isinstance(leaf, SymbolRef) else fn(leaf)
@@ -420,7 +420,7 @@ class _Table:
         return self._add(declared_of(symbol, optional=origin is not None and origin.optional))
 
     def given(self, step: Step, index: int, declared: Declared) -> SymbolRef:
-        """Number an output of a step; one that is cut off by an input takes a number that nobody uses."""
+        """Number an output of a step; if an input replaces it, its number is not used."""
         self.numbers.setdefault((id(step), index), len(self.symbols))
         return self._add(declared)
 
@@ -441,11 +441,11 @@ def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowSt
     return FlowStep(node, step.op, args, kwargs, pack(step.gives, iter(given)), step.plan)
 
 
-# -- live again ------------------------------------------------------------------------------------------------------
+# -- symbols and steps from a record ---------------------------------------------------------------------------------
 
 
 def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, tuple[Step, ...]]:
-    """Make fresh symbols and steps of a record (of a copy, or of a loaded file).
+    """Make fresh symbols and steps from a record, such as that of a copy or a loaded file.
 
     Args:
         flow: The record.
