@@ -107,7 +107,7 @@ class _Shape:
         last_steps: The steps that would end a pattern here.
         is_open: Whether one of the schemas admits undeclared keys.
         fates: For each declared field, and for None (any undeclared key): True if a pattern ends there, a shape if one
-            goes on below, else None.
+            continues below, else None.
     """
 
     def __init__(self, nodes: list[leaves.FrozenDict], positions: Positions) -> None:
@@ -291,7 +291,7 @@ class _Writer:
         self.written = dict(sorted({**({"$defs": leaves.frozen_dict(kept)} if kept else {}), **written}.items()))
 
     def _masked(self, schema: Any, shape: _Shape) -> Any:
-        """Write one schema at a place that the mask goes through."""
+        """Write one schema at a place that the mask passes through."""
         if not isinstance(schema, leaves.FrozenDict):
             return schema
         new: dict[str, Any] = {key: value for key, value in schema.items() if key not in _DROPPED}
@@ -304,7 +304,7 @@ class _Writer:
             new["items"] = self._masked(new["items"], shape)
         if "$ref" in new:
             new["$ref"] = self._variant(new["$ref"], shape)
-        if "oneOf" in new:  # its masked alternatives may be alike
+        if "oneOf" in new:  # masked alternatives may be equal
             arms = new.pop("oneOf")
             if "anyOf" in new:
                 new["allOf"] = leaves.frozen_list([*new.get("allOf", ()), leaves.frozen_dict({"anyOf": arms})])

@@ -374,7 +374,7 @@ class Media(_ReadyMade):
             yield "url", "must begin with http:// or https://; a data: address goes through from_url", self.url
         stated = self.media_type
         if stated is None and self.data is not None:
-            yield "media_type", "is needed beside data", None
+            yield "media_type", "is required with data", None
         if stated is not None and not (re.fullmatch(_MEDIA_TYPE, stated, re.ASCII) and stated.startswith(self._family)):
             yield "media_type", f"must be a media type such as {self._family or 'text'}/...", stated
 
@@ -387,7 +387,7 @@ class Image(Media):
     """An image: `{"media_type", "data": base64 or null, "url": address or null}`.
 
     Attributes:
-        media_type: Such as `image/png`; may be None beside an address.
+        media_type: Such as `image/png`; may be None if there is a url.
         data: The image in base64, or None.
         url: Where it is (http, https), or None.
 
@@ -412,7 +412,7 @@ class Audio(Media):
     """Sound: `{"media_type", "data": base64 or null, "url": address or null}`.
 
     Attributes:
-        media_type: Such as `audio/wav`; may be None beside an address.
+        media_type: Such as `audio/wav`; may be None if there is a url.
         data: The sound in base64, or None.
         url: Where it is (http, https), or None; a message can only hold sound itself.
 
@@ -439,7 +439,7 @@ class File(Media):
     """A file of any kind: `{"media_type", "data": base64 or null, "url": address or null}`.
 
     Attributes:
-        media_type: Such as `application/pdf`; may be None beside an address.
+        media_type: Such as `application/pdf`; may be None if there is a url.
         data: The file in base64, or None.
         url: Where it is (http, https), or None.
 

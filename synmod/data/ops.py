@@ -404,7 +404,7 @@ def concat(*operands: Any) -> Any:
         result: `C(A, B)`: the fields of B after those of A
 
     Raises:
-        DataError: An operand is None, a coroutine, or a class beside a value or a symbol.
+        DataError: An operand is None, a coroutine, or a class combined with a value or a symbol.
         ArgumentError: Fewer than two operands, or one that is not data.
 
     Example:
@@ -427,7 +427,7 @@ def logical_and(*operands: Any) -> Any:
         As `concat`; None if an operand is None.
 
     Raises:
-        DataError: An operand is a coroutine, or a class beside a value or a symbol.
+        DataError: An operand is a coroutine, or a class combined with a value or a symbol.
         ArgumentError: Fewer than two operands, or one that is not data.
 
     Example:
@@ -453,7 +453,7 @@ def logical_or(*operands: Any) -> Any:
         result: of symbols `U(C(A, B), A, B)`
 
     Raises:
-        DataError: An operand is a coroutine, or a class beside a value or a symbol.
+        DataError: An operand is a coroutine, or a class combined with a value or a symbol.
         ArgumentError: Fewer than two operands, or one that is not data.
 
     Example:
@@ -478,7 +478,7 @@ def logical_xor(*operands: Any) -> Any:
         result: of symbols `U` of all
 
     Raises:
-        DataError: An operand is a coroutine, or a class beside a value or a symbol.
+        DataError: An operand is a coroutine, or a class combined with a value or a symbol.
         ArgumentError: Fewer than two operands, or one that is not data.
 
     Example:

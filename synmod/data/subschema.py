@@ -78,7 +78,7 @@ _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "if": ("if", "then", "else"),
     "items": ("items", "prefixItems"),
 }
-"""Keywords whose meaning depends on others beside them."""
+"""Keywords whose meaning depends on others in the same schema."""
 
 
 class _TooManySteps(Exception):
@@ -154,7 +154,7 @@ class _Proof:
             real = [member for member in members if all(self.left.holds(part, member) for part in parts)]
             return all(self.right.holds(demand, member) for member in real)
         if not demand.keys().isdisjoint(("unevaluatedItems", "unevaluatedProperties")):
-            return any(self.same(part, demand) for part in parts)  # they depend on everything beside them
+            return any(self.same(part, demand) for part in parts)  # they depend on all other keywords
         return all(
             self._meets_keyword(keyword, parts, types, demand)
             for keyword in demand

@@ -130,7 +130,7 @@ class SubschemaChecks:
         return target_of(self.root, schema["$ref"])
 
     def followed(self, schema: Any) -> Any:
-        """Follow references that stand alone."""
+        """Return the target of a reference without other demands, else the schema itself."""
         while is_object(schema) and "$ref" in schema and schema.keys() <= NO_DEMANDS | {"$ref"}:
             schema = self.target(schema)
         return schema

@@ -61,7 +61,7 @@ class Step:
         args: Positional arguments: nests of symbols, values and None.
         kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
         gives: The output's structure with a `Declared` at the place of each symbol.
-        aside: What the call leaves beside its outputs, for rooms above; None for nothing.
+        aside: What the call leaves in addition to its outputs, for rooms above; None for nothing.
     """
 
     module: Any
@@ -105,7 +105,7 @@ def record_call(
         args: Positional arguments as `call` gets them.
         kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
         outputs: A nest of fresh symbols, with None where there is no output.
-        aside: What the call leaves beside its outputs.
+        aside: What the call leaves in addition to its outputs.
     """
     _remember(
         Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declared, outputs), aside), outputs

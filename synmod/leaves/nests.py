@@ -2,7 +2,7 @@
 
 Floor: 2. Containers are list, tuple, dict, OrderedDict, defaultdict, deque, named tuples, dataclasses, and the classes
 that users register with optree in the namespace `synmod`; everything else is a leaf, frozen JSON and subclasses of list
-and dict included. Registered classes are taken apart by optree, which whoever registers them has imported.
+and dict included. Registered classes are taken apart by optree, which their registration has imported.
 State: none. Speed: a leaf costs one lookup of its class.
 Must never know: data models, modules.
 """

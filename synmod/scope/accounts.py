@@ -618,7 +618,7 @@ def _frame_of(owner: Owner, frame: CallFrame | None) -> CallFrame | None:
 
 
 def _path_of(owner: Owner, frame: CallFrame) -> str:
-    """Return where a module stands below the entry module of a running call."""
+    """Return the path of a module below the entry module of a running call."""
     running = _frame_of(owner, frame)
     if running is not None:
         return running.path
@@ -636,7 +636,7 @@ def _finite(value: object) -> float | None:
 
 
 def rewards_of(owner: Owner) -> tuple[float, ...]:
-    """Return the rewards that a module and those below it gave in the running entry call, by start; () outside."""
+    """Return the rewards of a module and those below it in the running entry call, by the start of the calls, or ()."""
     frame = current_call()
     if frame is None or not frame.root.given_rewards:
         return ()

@@ -437,7 +437,7 @@ class Owner(Protocol):
     """The module of a frame, as far as this room knows it.
 
     Attributes:
-        recorded: Its last entry call as a trace recorded it, for its summary.
+        recorded: Its last entry call as a trace recorded it, for display.
         hooks: Its own hooks, in the order added.
     """
 
@@ -468,7 +468,7 @@ class CallLayer(Protocol):
         """Note that the entry call returned."""
 
     def left(self) -> Mapping[Any, Any] | None:
-        """Return what a call on symbols leaves beside its outputs, None for nothing."""
+        """Return what a call on symbols leaves in addition to its outputs, None for nothing."""
 
 
 class CallFrame:

@@ -41,9 +41,9 @@ Span: TypeAlias = Any
 class OpenTelemetry(Hook):
     """Makes a span for each module call and each model call, nested as the calls are.
 
-    An entry call is an `invoke_workflow` span below whatever span is current in the application; other module calls
-    are internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens,
-    finish reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
+    An entry call is an `invoke_workflow` span below the current span of the application; other module calls are
+    internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens, finish
+    reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
 
     Args:
         tracer_provider: Where spans go; None for the provider of the application.

@@ -334,7 +334,7 @@ class Tracer(Hook):
             self._drop_oldest()
 
     def on_call_end(self, event: CallEnd) -> None:
-        """Close the node of the call; the module of an entry call keeps it for its summary."""
+        """Close the node of the call; the module of an entry call keeps it for display."""
         node = self._running.pop(event.call_id or "", None)
         if node is None:
             return
