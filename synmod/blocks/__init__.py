@@ -2,7 +2,7 @@
 
 Floor: 7. Purpose: generators, decisions, samples, branches, loops, functions, and the algebra of data as modules.
 State: Variables of its modules only. Speed: a Generator call on a model without latency costs at most 120 µs.
-Must never know: the insides of other rooms, Program, files, training.
+Must never know: the internals of other rooms, Program, files, training.
 """
 
 from .agent import Agent, Tool, mcp_tools

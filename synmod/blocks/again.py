@@ -1,4 +1,4 @@
-"""A module called again: Repeat, Retry, Cached; several tries, the best of which counts: BestOf, Majority, Refine."""
+"""Call a module again: Repeat, Retry, Cached; or several times to pick the best output: BestOf, Majority, Refine."""
 
 import inspect
 import os
@@ -22,23 +22,24 @@ from .checks import R, Returning
 class Repeat(Returning[R]):
     """Calls a module on its own output, a number of times or until a condition holds.
 
-    A None ends it: what is not there cannot be fed back.
+    An output of None ends the loop.
 
     Args:
-        module: What is called.
-        times: How often.
-        until: Function of the output, plain or async, that is true when it is enough. A registered one can be saved.
-        max_times: The most rounds that `until` may take.
+        module: The module to call.
+        times: The number of rounds.
+        until: Function of the output, plain or async; a true result ends the loop. A registered function can be saved.
+        max_times: The maximum number of rounds with `until`.
         on_limit: `"raise"`: reaching `max_times` is a CallError. `"return"`: the last output is the result.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the module takes
-        outputs: what the module returns, which it must take again
+        inputs: the inputs of the module
+        outputs: the outputs of the module, which must be valid inputs too
 
     Raises:
-        ConfigError: Neither or both of `times` and `until`; one of the wrong kind; another word for `on_limit`.
-        SchemaError: When composed: the module does not take its own output, or returns another schema for it.
+        ConfigError: Neither or both of `times` and `until` are given, an argument has the wrong type, or `on_limit` is
+            unknown.
+        SchemaError: When composed: the module does not accept its own output, or returns another schema for it.
         CallError: When called: `until` did not hold after `max_times` rounds.
 
     Example:
@@ -49,7 +50,7 @@ class Repeat(Returning[R]):
         >>> sm.run(sm.Repeat(double, until=lambda count: count.n > 100), Count(n=7))["n"]
         112
 
-    Source: `jax.lax.fori_loop` and `while_loop`; differs: a limit that cannot be left out.
+    Source: `jax.lax.fori_loop` and `while_loop`; differs: there is always a limit.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Repeat(Returning[R]):
     ) -> None:
         super().__init__(**options)
         if (times is None) == (until is None):
-            raise ConfigError("Repeat: write either `times` or `until`: a number of rounds, or when it is enough.")
+            raise ConfigError("Repeat: pass either `times` or `until`: a number of rounds, or a condition to stop.")
         self.module = checks.member("Repeat", "module", module)
         self.times = None if times is None else checks.whole("Repeat", "times", times)
         self.until = None if until is None else checks.function("Repeat", "until", until)
@@ -72,32 +73,32 @@ class Repeat(Returning[R]):
         self.on_limit = checks.one_of("Repeat", "on_limit", on_limit, ("raise", "return"))
 
     async def call(self, inputs: Any) -> Any:
-        """Call the module on its output until it is enough."""
+        """Call the module on its output, for `times` rounds or until the condition holds."""
         value = inputs
         for _ in range(self.times or self.max_times):
             value = await self.module(value)
             if value is None:
                 return None
-            enough = self.until is not None and self.until(value)
-            if await enough if inspect.isawaitable(enough) else enough:
+            is_done = self.until is not None and self.until(value)
+            if await is_done if inspect.isawaitable(is_done) else is_done:
                 return value
         if self.until is not None and self.on_limit == "raise":
             raise CallError(
-                f"Repeat: `until` did not hold after max_times={self.max_times} rounds; raise the limit, or take the "
+                f"Repeat: `until` did not hold after max_times={self.max_times} rounds; raise the limit, or return the "
                 "last output with on_limit='return'."
             )
         return value
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the module returns, once it has taken it again."""
+        """Return the outputs of the module, after a check that it accepts them as inputs."""
         outputs = await self.module(inputs)
         if self.times == 1:
             return outputs
         again = await self.module(outputs)
         if not _fits(again, outputs):
             raise SchemaError(
-                f"Repeat: the output of the second round, {again!r:.200}, is not of the schema of the first, "
-                f"{outputs!r:.200}; a module that is repeated must return what it takes."
+                f"Repeat: the output of the second round, {again!r:.200}, does not have the schema of the first, "
+                f"{outputs!r:.200}; a repeated module must return the schema that it takes."
             )
         return outputs
 
@@ -113,23 +114,23 @@ def _fits(again: Any, outputs: Any) -> bool:
 
 @registry.register_own()
 class Retry(Returning[R]):
-    """Calls a module again where it failed, each time as another sample of its model calls.
+    """Calls a module again if it fails, each time with a new sample of its model calls.
 
-    Models retry their requests by themselves; this is for what a second sample may mend.
+    Language models retry their requests themselves; this is for failures that another sample may not have.
 
     Args:
-        module: What is called.
-        attempts: How often at most, the first time included.
-        on: Classes of exceptions after which it is called again; every other one is raised at once.
-        **options: Those of `Module`.
+        module: The module to call.
+        attempts: The maximum number of calls, including the first.
+        on: Exception classes after which the module is called again; all others are raised at once.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the module takes
-        outputs: what the module returns
+        inputs: the inputs of the module
+        outputs: the outputs of the module
 
     Raises:
-        ConfigError: `module` is not a module, `attempts` not a count, `on` has no exception classes.
-        Exception: When called: the last failure, the ones before it as notes.
+        ConfigError: `module` is not a module, `attempts` is not a count, or `on` is not exception classes.
+        Exception: When called: the last failure, with the earlier failures as notes.
 
     Example:
         >>> import synmod as sm
@@ -140,7 +141,7 @@ class Retry(Returning[R]):
         >>> sm.run(sm.Retry(write, 2, on=sm.BadReplyError), Answer(answer="?"))["answer"]
         'Paris'
 
-    Source: tenacity; differs: attempts are independent samples, and nothing is retried that is not named.
+    Source: tenacity; differs: attempts are independent samples, and only the named exceptions are retried.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class Retry(Returning[R]):
         self.on = checks.exceptions("Retry", on)
 
     async def call(self, inputs: Any) -> Any:
-        """Call the module until it does not fail."""
+        """Call the module until it succeeds."""
         first, failures = lm.current_sample() * self.attempts, list[str]()
         while True:
             try:
@@ -171,49 +172,50 @@ class Retry(Returning[R]):
                 failures.append(f"attempt {len(failures) + 1} failed: {type(error).__name__}: {error}")
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the module returns."""
+        """Return the outputs of the module."""
         return await self.module(inputs)
 
 
 # -- Cached ------------------------------------------------------------------------------------------------------------
 
 _NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
-"""The names of objects without one of their own, by process and id."""
+"""Generated names for objects that have none, by process and id."""
 
 
 @registry.register_own()
 class Cached(Returning[R]):
-    """Remembers what a module returned, by the JSON of its inputs and the fingerprint of its structure and state.
+    """Caches the outputs of a module, by the JSON of its inputs and the fingerprint of its structure and state.
 
-    Equal calls at the same time run the module once. Another state of the module (a Variable assigned, an overlay),
-    another structure or constructor argument, another default model, sample or training mode has entries of its own;
-    failures are never remembered. A call returns when its output is committed; a hit is a cancellation point.
+    Equal concurrent calls run the module once. Another state of the module (a Variable assigned, an overlay), another
+    structure or constructor argument, another default model, sample or training mode has separate entries; failures
+    are never cached. A call returns when its output is committed; a hit is a cancellation point.
 
-    An output that is one data model, or None, is remembered; a module with another output runs each time, and so does
-    one that takes a skip from outside the block, or leaves one. Registered classes and functions count by their id,
-    others by module and name; a lambda, a local function or another object counts by itself, within this process only.
-    After a change of what a function or a class does, take another file.
+    Only an output that is one data model or None is cached; a module with another output runs each time, and so does
+    one with a skip connection into or out of the block. In the key, registered classes and functions are identified by
+    their id, others by module and name; lambdas, local functions and other objects by identity, within this process
+    only. After a change to the code of a function or a class, use another file.
 
     Args:
-        module: What is remembered.
-        cache: Where: a `Cache`, which several blocks may share; None for memory. Saved programs do not name it: after
-            a load the block remembers in memory until its attribute `cache` is set. Copies share it.
-        ttl_s: How many seconds an output is good for; None for the `ttl_s` of the cache.
-        key: Function of the inputs, plain or async, that returns the JSON that counts in their place. A registered one
-            can be saved.
-        **options: Those of `Module`.
+        module: The module whose outputs are cached.
+        cache: A `Cache`, which several blocks may share; None for memory. It is not saved: after a load the block
+            caches in memory until its attribute `cache` is set. Copies share it.
+        ttl_s: Seconds for which an output is valid; None for the `ttl_s` of the cache.
+        key: Function of the inputs, plain or async, that returns JSON to use in the key in their place. A registered
+            function can be saved.
+        **options: Keyword arguments of `Module`.
 
     Attributes:
         cache: The `Cache`.
 
     Schemas:
-        inputs: what the module takes
-        outputs: what the module returns
+        inputs: the inputs of the module
+        outputs: the outputs of the module
 
     Raises:
-        ConfigError: `module` is not a module, `cache` not a Cache, `ttl_s` not a number above 0, `key` not a function.
-        DataError: When called: `key` returned something that is not JSON.
-        CallError: When called: the module needs the very output that it is about to return.
+        ConfigError: `module` is not a module, `cache` not a Cache, `ttl_s` not a number above 0, or `key` not a
+            function.
+        DataError: When called: the result of `key` is not JSON.
+        CallError: When called: the call depends on its own output.
 
     Example:
         >>> import synmod as sm
@@ -226,8 +228,8 @@ class Cached(Returning[R]):
         >>> len(asked)
         1
 
-    Source: `functools.cache`, joblib's `Memory`, Go's singleflight; differs: keyed by state, too, so that training is
-    never stale.
+    Source: `functools.cache`, joblib's `Memory`, Go's singleflight; differs: keyed by state, too, so training never
+    reads stale outputs.
     """
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache"})
@@ -250,7 +252,7 @@ class Cached(Returning[R]):
         self.key = None if key is None else checks.function("Cached", "key", key)
 
     async def call(self, *inputs: Any) -> Any:
-        """Return what is remembered, else call the module and remember its output."""
+        """Return the cached output, else call the module and cache its output."""
         if has_open_skips(self.module):
             return await self.module(*inputs)
         counted: Json = [_content(each) for each in inputs]
@@ -261,7 +263,7 @@ class Cached(Returning[R]):
         key = self._key(counted, structure)
         entry = await self.cache.find(key, ttl_s=self.ttl_s)
         if entry is not None:
-            await aio.checkpoint()  # a cancelled task ends here, too
+            await aio.checkpoint()  # so that a cancelled task ends on a hit too
             return self._read(entry)
 
         async def work() -> Any:
@@ -274,18 +276,18 @@ class Cached(Returning[R]):
             ):
                 await self.cache.keep(key, _entry(output))
                 built = self._structure()
-                if built != structure:  # the first call has built the module: the next ones look under this key
+                if built != structure:  # the first call has built the module: later calls use this key
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
         return copied(await self.cache.flights.run(key, work, scope.is_of_block_around))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
-        """Return what the module returns."""
+        """Return the outputs of the module."""
         return await self.module(*inputs)
 
     def _structure(self) -> Json:
-        """Return what of the module counts beside its state; a declared output counts, annotations are in no graph."""
+        """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""
         declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves(self.module.output_spec)]
         return [
             tree.graphdef(self.module).fingerprint_with(_name),
@@ -294,7 +296,7 @@ class Cached(Returning[R]):
         ]
 
     def _key(self, inputs: Json, structure: Json) -> str:
-        """Return what makes two calls equal."""
+        """Return the cache key of a call."""
         frame = scope.current_call()
         return key_of(
             {
@@ -308,7 +310,7 @@ class Cached(Returning[R]):
         )
 
     def _read(self, entry: Json) -> Any:
-        """Return the output of an entry, of its class where the module declares that, or where it is registered."""
+        """Return the output of an entry, with its class if the module declares it or it is registered."""
         if entry["output"] is None:
             return None
         schema = data.trusted_schema(entry["schema"])
@@ -320,7 +322,7 @@ class Cached(Returning[R]):
 
 
 def _entry(output: Any) -> Json:
-    """Return an output as an entry of a cache."""
+    """Return the cache entry for an output."""
     if output is None:
         return {"output": None}
     model = data.model_of(output)
@@ -333,7 +335,7 @@ def _entry(output: Any) -> Json:
 
 
 def _content(x: Any) -> Json:
-    """Return what counts of an input: JSON and schemas, in lists and mappings."""
+    """Return the part of the key for an input: JSON and schemas, in lists and mappings."""
     if isinstance(x, Mapping):
         return {"mapping": [[repr(key), _content(value)] for key, value in cast("Mapping[Any, Any]", x).items()]}
     if isinstance(x, (list, tuple)):
@@ -349,7 +351,7 @@ def _name(x: Any) -> str:
         return f"{x.__module__}:{x.__qualname__}"
     key = os.getpid(), id(x)
     if key not in _NAMES:
-        try:  # an id is used again once its object is gone
+        try:  # the id may be reused after the object is freed
             kept = weakref.ref(x, lambda _: _NAMES.pop(key, None))
         except TypeError:
             kept = x
@@ -357,13 +359,13 @@ def _name(x: Any) -> str:
     return _NAMES[key][0]
 
 
-# -- side by side ------------------------------------------------------------------------------------------------------
+# -- independent samples -----------------------------------------------------------------------------------------------
 
 _ANY: Final = {"type": "object"}
 
 
 class _Sample(NamedTuple):
-    """One output, what the block makes of it, and the attempt that it came from."""
+    """One output, its value (a score or an answer), and its attempt."""
 
     output: Any
     value: Any
@@ -373,10 +375,10 @@ class _Sample(NamedTuple):
 def _samples(
     module: Module, inputs: Any, n: int, value_of: Callable[[Any], Awaitable[Any]], concurrency: int | None = None
 ) -> flow.map_concurrently[_Sample | None]:
-    """Return the outputs of samples 0 to n - 1, drawn at once, in the order of the samples; None for a None.
+    """Return samples 0 to n - 1 of a module, drawn concurrently, in order; None for an output of None.
 
-    Inside a block that draws itself the samples go on counting, so that no two draws are the same. Used with
-    `async with`, which cancels what is left.
+    Inside another sampling block the sample numbers continue, so that no two samples are the same. Use it with
+    `async with`, which cancels the remaining samples at the end.
     """
     first = lm.current_sample() * n
 
@@ -390,27 +392,28 @@ def _samples(
 
 @registry.register_own()
 class BestOf(Returning[R]):
-    """Draws `n` independent samples of a module at once, and returns the one with the highest reward.
+    """Draws `n` independent samples of a module concurrently, and returns the one with the highest reward.
 
-    Equal rewards: the lowest sample. With a threshold it is the first in sample order that reaches it, and the rest is
-    cancelled; so the result does not depend on which sample is ready first. A failing sample fails the call.
+    Among equal rewards, the lowest sample wins. With a threshold, the first sample in order that reaches it wins, and
+    the rest are cancelled; so the result does not depend on which sample is ready first. A failed sample fails the
+    call.
 
     Args:
-        module: What is drawn from; its model calls are samples 0 to n - 1.
+        module: The module to sample; its model calls are samples 0 to n - 1.
         n: Number of samples.
-        reward: A function or a Reward, plain or async, that takes by name `inputs` and `outputs` (or `y_pred`) and
+        reward: A function or a Reward, plain or async, that takes `inputs` and `outputs` (or `y_pred`) by name and
             returns a number or a `Feedback`; run in phase `reward`. A registered function can be saved.
-        threshold: A reward that is good enough: the first in sample order that reaches it is the result.
-        concurrency: How many samples run at once; None for all.
-        **options: Those of `Module`.
+        threshold: A sufficient reward: the first sample in order that reaches it is the result.
+        concurrency: Maximum number of concurrent samples; None for all.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the module takes
-        outputs: what the module returns; None where every sample is None
+        inputs: the inputs of the module
+        outputs: the outputs of the module; None if every sample is None
 
     Raises:
-        ConfigError: `module` is not a module, `n` or `concurrency` not a count, `threshold` not a number;
-            `reward` is not a function, or takes something else, such as a target.
+        ConfigError: `module` is not a module, `n` or `concurrency` not a count, `threshold` not a number; or `reward`
+            is not a function, or takes other arguments, such as a target.
         CallError: When called: the reward is not a finite number.
         Exception: When called: the first failure of a sample.
 
@@ -426,7 +429,7 @@ class BestOf(Returning[R]):
         >>> sm.run(best, Query(question="Capital of France?"))["answer"]
         'Paris, France.'
 
-    Source: DSPy's `BestOfN`; differs: samples at once, deterministic under any order of completion.
+    Source: DSPy's `BestOfN`; differs: concurrent samples, deterministic in any order of completion.
     """
 
     def __init__(
@@ -468,25 +471,25 @@ class BestOf(Returning[R]):
         return best.output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the module returns."""
+        """Return the outputs of the module."""
         return await self.module(inputs)
 
 
 @registry.register_own()
 class Majority(Returning[R]):
-    """Draws `n` independent samples of a module at once, and returns the answer that came most often.
+    """Draws `n` independent samples of a module concurrently, and returns the most frequent answer.
 
-    Answers are equal by `sm.data.json_equal`. Equally frequent ones: the first seen in sample order.
+    Answers are compared with `sm.data.json_equal`. Among equally frequent answers, the first in sample order wins.
 
     Args:
-        module: What is drawn from; its model calls are samples 0 to n - 1.
+        module: The module to sample; its model calls are samples 0 to n - 1.
         n: Number of samples.
-        field: The field that is compared; None for the whole output.
-        **options: Those of `Module`.
+        field: The field to compare; None for the whole output.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the module takes
-        outputs: what the module returns: the first of the samples that agree; None where every sample is None
+        inputs: the inputs of the module
+        outputs: the outputs of the module, from the first of the samples that agree; None if every sample is None
 
     Raises:
         ConfigError: `module` is not a module, `n` not a count, `field` not a name.
@@ -520,7 +523,7 @@ class Majority(Returning[R]):
         """Return the most frequent output."""
 
         async def answer(output: Any) -> data.JsonDataModel[Any]:
-            """Return what is counted, as a value: those are equal where their JSON is."""
+            """Return the answer to count, as a value, which compares by its JSON."""
             self._check_field(output)
             counted = leaves(output) if self.field is None else output.get(self.field)
             return data.JsonDataModel({"answer": counted}, schema=_ANY)
@@ -537,7 +540,7 @@ class Majority(Returning[R]):
         return first.output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the module returns."""
+        """Return the outputs of the module."""
         outputs = await self.module(inputs)
         self._check_field(outputs)
         return outputs
@@ -548,37 +551,37 @@ class Majority(Returning[R]):
             checks.must_have("Majority", "the output of its module", outputs, self.field)
 
 
-# -- one after the other -----------------------------------------------------------------------------------------------
+# -- Refine ------------------------------------------------------------------------------------------------------------
 
 
 class _Remark(
     data.DataModel, title="", defer_build=True
-):  # neither title nor description: the inputs keep theirs when it joins them
+):  # without title and description, so that the inputs keep theirs when merged with it
     critique: str
 
 
 @registry.register_own()
 class Refine(Returning[R]):
-    """Runs a module, has its output criticised, and runs it again with the critique among its inputs.
+    """Runs a module, critiques its output, and runs it again with the critique as an input.
 
     Args:
-        module: What is run; from the second round on its inputs have the field `critique`, that of the round before.
+        module: The module to run; from the second round on, its inputs have the field `critique` from the last round.
         critic: A module that takes one argument, `C(inputs, output)`, and returns `critique` (a string) and `score` (a
-            number), such as `sm.SelfCritique`; or a reward as for `BestOf`, whose `Feedback` has both (a number
-            alone: an empty critique).
-        rounds: How often `module` runs at most.
-        threshold: A score that is good enough: no further round follows it.
-        **options: Those of `Module`.
+            number), such as `sm.SelfCritique`; or a reward as for `BestOf`, whose `Feedback` has both (with a plain
+            number, the critique is empty).
+        rounds: Maximum number of rounds.
+        threshold: A sufficient score, which ends the rounds.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the module takes, both with and without `critique`
-        outputs: what the module returns: the round of the highest score, of equal ones the earliest
+        inputs: the inputs of the module, which must accept them with and without `critique`
+        outputs: the outputs of the module, from the round with the highest score, the earliest of equal ones
 
     Raises:
         ConfigError: `module` is not a module, `critic` neither a module nor a reward, `rounds` not a count, or
             `threshold` not a number.
-        SchemaError: When composed: the module does not take a critique, or the critic returns none.
-        CallError: When called: critique or score are of the wrong kind.
+        SchemaError: When composed: the module does not accept a critique, or the critic does not return one.
+        CallError: When called: critique or score have the wrong type.
 
     Example:
         >>> import synmod as sm
@@ -636,7 +639,7 @@ class Refine(Returning[R]):
         return output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the module returns, once it has taken both forms of its inputs."""
+        """Return the outputs of the module, after a check that it accepts inputs with and without a critique."""
         outputs = await self.module(inputs)
         if self.rounds == 1:
             return outputs
@@ -653,7 +656,7 @@ class Refine(Returning[R]):
         """Return the critique and the score of an output.
 
         Raises:
-            CallError: One of them is of the wrong kind.
+            CallError: One of them has the wrong type.
         """
         if not _is_critic(self.critic):
             feedback = await checks.bound_reward("Refine", "critic", self.critic)(inputs=inputs, outputs=output)
@@ -671,11 +674,11 @@ class Refine(Returning[R]):
 
 
 def _is_critic(critic: object) -> TypeGuard[Module]:
-    """Whether it is a module that takes one argument; a module with a `range` is a reward, whose `call` is awaited."""
+    """Whether a critic is a module to call with one argument; a module with a `range` is a reward instead."""
     return isinstance(critic, Module) and not hasattr(critic, "range")
 
 
 def _with_critique(inputs: Any, critique: Any) -> Any:
-    """Return the inputs with a critique in place of the one before; alike on values and symbols."""
+    """Return the inputs with a new critique, which replaces an earlier one; for values and symbols."""
     bare = data.ops.out_mask(inputs, "critique") if "critique" in inputs else inputs
     return data.ops.concat(bare, critique)

@@ -1,4 +1,4 @@
-"""Tools and agents: functions that a model may call, the tools of an MCP server, a model that calls until it answers.
+"""Tools and agents: functions that a model may call, the tools of an MCP server, a model that calls tools in a loop.
 
 The `mcp` package is imported when a server is first opened.
 """
@@ -23,7 +23,7 @@ from . import checks
 from .generator import Generator, GeneratorOptions, M, check_params, object_schema
 
 RESULT: Final = data.trusted_schema({"title": "ToolResult", **object_schema(result={})})
-"""Schema of what a tool returns whose function does not return a data model."""
+"""Schema of the output of a tool whose function does not return a data model."""
 
 _BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -37,35 +37,35 @@ Approve = Callable[[str, dict[str, Any]], bool | Awaitable[bool]]
 
 @register_own()
 class Tool(Module):
-    """A function that a model may call: its arguments are checked before, its result is JSON after.
+    """A function that a model may call: its arguments are validated, and its result becomes JSON.
 
     The schema of the arguments is read from the signature: types, `Literal`, `X | None`, defaults, pydantic classes and
-    data models, with descriptions from the docstring (`Args:`). The function is run once per call; a plain one in a
-    worker thread, which a cancelled caller leaves to itself.
+    data models, with descriptions from the docstring (`Args:`). The function runs once per call; a plain function runs
+    in a worker thread, which continues if its caller is cancelled.
 
     Args:
-        fn: A function, plain or async. A registered one can be saved.
-        name: What the model calls it; default is the name of the function.
-        description: What the model reads; default is the first paragraph of the docstring.
+        fn: A function, plain or async. A registered function can be saved.
+        name: The name for the model; by default the name of the function.
+        description: The description for the model; by default the first paragraph of the docstring.
         parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
         timeout_s: Seconds for one run; None for no limit.
-        approve: `approve(name, arguments)`, plain (in a thread) or async, decides before each run whether it may be:
-            only if it returns True.
-        trainable: Whether it may be trained, should it hold anything to train.
+        approve: `approve(name, arguments)`, plain (in a thread) or async, called before each run, which needs the
+            result True.
+        trainable: Whether the Variables below, if there are any, may be trained.
         hooks: Listeners to this module.
 
     Schemas:
         inputs: the arguments, as one data model or as keywords
-        outputs: the data model that the function is annotated to return, else `{"result": ...}`
+        outputs: the data model in the return annotation of the function, else `{"result": ...}`
 
     Raises:
-        ConfigError: `fn` is not a function, has no usable name, takes `*args` or `**kwargs`, or a type without a
-            schema. `timeout_s` is not positive.
-        SchemaError: The schema cannot be used. When called: the arguments do not satisfy it, or a validator.
-        CallError: When called: both with a data model and with keywords.
-        ToolError: When called: `approve` does not allow the run, or the time is over.
+        ConfigError: `fn` is not a function, has no usable name, takes `*args` or `**kwargs`, or has a parameter type
+            without a schema. `timeout_s` is not positive.
+        SchemaError: The schema is unusable. When called: the arguments do not satisfy it, or a validator.
+        CallError: When called: there are a data model and keyword arguments, or several data models.
+        ToolError: When called: `approve` does not allow the run, or the timeout is over.
         DataError: When called: the result is not JSON.
-        Exception: When called: what the function raised.
+        Exception: When called: any exception of the function.
 
     Example:
         >>> import synmod as sm
@@ -79,7 +79,7 @@ class Tool(Module):
         >>> sm.run(sm.Tool(add), a=2)["result"]
         3
 
-    Source: pydantic-ai's and Synalinks' tools; differs: a module: traced, saved and tested like any.
+    Source: pydantic-ai's and Synalinks' tools; differs: a module, traced, saved and tested like any other.
     """
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
@@ -100,8 +100,9 @@ class Tool(Module):
         if not isinstance(called, str) or not _NAME.fullmatch(called):
             wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
             raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
-        about = module.first_paragraph(inspect.getdoc(_function(fn))) if description is None else description
-        super().__init__(name=called, description=about, trainable=trainable, hooks=hooks)
+        if description is None:
+            description = module.first_paragraph(inspect.getdoc(_function(fn)))
+        super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn = checks.function("Tool", "fn", fn)
         self.approve = None if approve is None else checks.function("Tool", "approve", approve)
         self.timeout_s = checks.number("Tool", "timeout_s", timeout_s)
@@ -115,7 +116,7 @@ class Tool(Module):
 
     @property
     def function_schema(self) -> Json:
-        """What a model is offered: `{"type": "function", "function": {"name", "description", "parameters"}}`."""
+        """For the model: `{"type": "function", "function": {"name", "description", "parameters"}}`."""
         parameters = data.schema_of(self.input_spec)
         return lm.function_schema(
             {"name": self.name, "description": self.description, "parameters": parameters}, self.name
@@ -124,7 +125,9 @@ class Tool(Module):
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
         if len(inputs) + bool(arguments) > 1:
-            raise errors.CallError(f"{self.path or self.name}: got a data model and more; pass one, or all by keyword.")
+            raise errors.CallError(
+                f"{self.path or self.name}: got a data model and other arguments; pass one, or all by keyword."
+            )
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
         args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
         if self.approve is not None and await _called(self.approve, self.name, value.get_json()) is not True:
@@ -133,7 +136,7 @@ class Tool(Module):
             return await self._run(args, kwargs)
         with aio.deadline_scope(self.timeout_s):
             return await self._run(args, kwargs)
-        # Only a scope that expired leads here: it swallowed its own cancellation.
+        # Reached only if the deadline has expired: the scope caught its own cancellation.
         raise errors.ToolError(f"{self.name}: no result within timeout_s={self.timeout_s:g}.")
 
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -149,15 +152,15 @@ class Tool(Module):
 
 
 async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function: an async one here, a plain one in a thread."""
+    """Call a function: await an async one, run a plain one in a thread."""
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__):
         return await fn(*args, **kwargs)
-    (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)  # trio refuses a coroutine as such
+    (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)  # trio refuses a bare coroutine
     return await result if inspect.isawaitable(result) else result
 
 
 class _Parameters:
-    """The parameters of a function, and a data model of them; made again from the function where it is unpickled."""
+    """The parameters of a function, and a data model of them; pickled as the function and its name."""
 
     def __init__(self, fn: Any, name: str) -> None:
         self.fn, self.name = fn, name
@@ -168,10 +171,10 @@ class _Parameters:
         return _Parameters, (self.fn, self.name)
 
     def of(self, value: data.JsonDataModel[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return arguments as the function takes them: typed, with its defaults.
+        """Return the positional and keyword arguments for the function: typed, with its defaults.
 
         Raises:
-            SchemaError: A validator refuses them.
+            SchemaError: A validator refuses the arguments.
         """
         typed = value.to(self.model)
         pairs = [*zip(self.parameters, [getattr(typed, field) for field in self.model.model_fields], strict=True)]
@@ -180,30 +183,30 @@ class _Parameters:
 
 
 def _function(fn: Any) -> Any:
-    """Return the function behind what can be called, which has the annotations and the docstring."""
+    """Return the function behind a callable, which has the annotations and the docstring."""
     while isinstance(fn, partial):
         fn = fn.func
     return fn if inspect.isroutine(fn) else type(fn).__call__
 
 
 def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str) -> type[data.DataModel]:
-    """Return a data model of the parameters of a function; its fields have their names as aliases.
+    """Return a data model of the parameters of a function; the parameter names are aliases of its fields.
 
     Raises:
-        ConfigError: A parameter takes any number of arguments, or its type has no schema.
+        ConfigError: A parameter is `*args` or `**kwargs`, or its type has no schema.
     """
     function, fields = _function(fn), dict[str, Any]()
     described, hints = _described(function), module.resolved_annotations(function)
     for index, parameter in enumerate(parameters):
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise errors.ConfigError(f"Tool: {name} takes {parameter}; a model needs parameters with names.")
-        about: dict[str, Any] = {"alias": parameter.name}
+        options: dict[str, Any] = {"alias": parameter.name}
         if parameter.name in described:
-            about["description"] = described[parameter.name]
+            options["description"] = described[parameter.name]
         if parameter.default is not parameter.empty:
-            about["default"] = parameter.default
-        # A name of its own, since that of the parameter may mean something to pydantic.
-        fields[f"argument_{index}_{parameter.name}"] = (hints.get(parameter.name, Any), Field(**about))
+            options["default"] = parameter.default
+        # Another name, since pydantic reserves some names of fields.
+        fields[f"argument_{index}_{parameter.name}"] = (hints.get(parameter.name, Any), Field(**options))
     try:
         return create_model(name, __base__=data.DataModel, **fields)
     except PydanticUserError as error:
@@ -211,7 +214,7 @@ def _arguments_model(fn: Any, parameters: Sequence[inspect.Parameter], name: str
 
 
 def _described(fn: Any) -> dict[str, str]:
-    """Return what a docstring says of each parameter under `Args:`."""
+    """Return the description of each parameter in the `Args:` section of a docstring."""
     found = _ARGS.search(f"{inspect.getdoc(fn) or ''}\n")
     return {arg["name"]: " ".join(arg["text"].split()) for arg in _ARG.finditer(found[1])} if found else {}
 
@@ -231,22 +234,22 @@ async def mcp_tools(
     timeout_s: float | None = 60,
     approve: Approve | None = None,
 ) -> AsyncGenerator[list[Tool]]:
-    """Open an MCP server for a block and return its tools.
+    """Open an MCP server for a block and yield its tools.
 
     Args:
-        server: The command that starts a server, as a list or as one line; the address of one that runs; or whatever
-            else `mcp.Client` takes, such as a transport with headers of its own.
-        env: Further environment variables of the command, which inherits only the usual ones, no keys.
+        server: The command that starts a server, as a list or as one line; the address of a running server; or any
+            other argument of `mcp.Client`, such as a transport with custom headers.
+        env: More environment variables for the command, which inherits only a few common ones, without API keys.
         timeout_s: Seconds for one run of a tool; None for no limit.
-        approve: As of `Tool`, for each of the tools.
+        approve: As for `Tool`, for each of the tools.
 
     Yields:
-        The tools in the order of the server, with its names, descriptions and schemas; signs that a name cannot have
-        are `_`. They run only inside the block. They cannot be saved.
+        The tools in the order of the server, with its names, descriptions and schemas; characters not allowed in names
+        become `_`. Tools run only inside the block, and cannot be saved.
 
     Raises:
-        ConfigError: The `mcp` package is missing (names the install line), or the command is empty.
-        SchemaError: The schema of a tool cannot be used; names the tool.
+        ConfigError: The `mcp` package is missing (names the install command), or the command is empty.
+        SchemaError: The schema of a tool is unusable; names the tool.
         ToolError: The server does not start, cannot be reached, or does not speak MCP. When a tool is called: the
             server reports an error.
 
@@ -267,7 +270,7 @@ async def mcp_tools(
         async with Client(_target(server, env)) as client:
             try:
                 yield await _tools_of(client, timeout_s, approve)
-            except Exception as error:  # noqa: BLE001  # raised below as itself; closing the client would make it a group
+            except Exception as error:  # noqa: BLE001  # raised below, since closing the client would wrap it in a group
                 failure = error
     except (OSError, ExceptionGroup) as error:
         first: BaseException = error
@@ -279,11 +282,11 @@ async def mcp_tools(
         try:
             raise failure
         finally:
-            del failure  # else its traceback and this frame hold each other
+            del failure  # avoids a reference cycle of the exception and this frame
 
 
 def _target(server: Any, env: Mapping[str, str] | None) -> Any:
-    """Return a server as `mcp.Client` takes it."""
+    """Return a server in a form that `mcp.Client` accepts."""
     from mcp import StdioServerParameters
 
     if isinstance(server, str) and server.startswith(_URL):
@@ -298,7 +301,7 @@ def _target(server: Any, env: Mapping[str, str] | None) -> Any:
 
 
 def _mcp_name(name: str) -> str:
-    """Return the name of a server's tool as a model may call it."""
+    """Return a name that a model may call for a tool of a server."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
     return name if name.isidentifier() else f"_{name}"
 
@@ -307,7 +310,7 @@ async def _tools_of(client: Any, timeout_s: float | None, approve: Approve | Non
     """Return all tools of a server.
 
     Raises:
-        SchemaError: The schema of one cannot be used.
+        SchemaError: The schema of a tool is unusable.
     """
     tools: dict[str, Tool] = {}
     cursor, is_last = None, False
@@ -325,7 +328,7 @@ def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, a
     """Return one tool of a server.
 
     Raises:
-        SchemaError: Its schema cannot be used.
+        SchemaError: The schema is unusable.
     """
 
     async def run(**arguments: Any) -> Any:
@@ -340,19 +343,21 @@ def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, a
             raise errors.ToolError(f"{name}: {text}")
         json: Json = result.structured_content
         if is_object(json) and json.keys() == {"result"}:
-            return json["result"]  # so servers wrap values
+            return json["result"]  # servers wrap plain values in this object
         return text if json is None else json
 
-    about, parameters = described.description or described.title or "", described.input_schema
+    description, parameters = described.description or described.title or "", described.input_schema
     try:
-        return Tool(run, name=name, description=about, parameters=parameters, timeout_s=timeout_s, approve=approve)
+        return Tool(
+            run, name=name, description=description, parameters=parameters, timeout_s=timeout_s, approve=approve
+        )
     except errors.SchemaError as error:
         errors.add_note(error, f"in the tool {described.name!r} of an MCP server")
         raise
 
 
 def _text(block: Any) -> str:
-    """Return a part of a result as text: what it holds of text, else what it is."""
+    """Return a part of a result as text: its text, else its type."""
     found = getattr(block, "text", None) or getattr(getattr(block, "resource", None), "text", None)
     return found if isinstance(found, str) else f"({block.type} {getattr(block, 'mime_type', None) or ''})"
 
@@ -360,37 +365,38 @@ def _text(block: Any) -> str:
 # -- agents ------------------------------------------------------------------------------------------------------------
 
 
-_MOST_SHOWN: Final = 2_000  # characters of an error that the model receives
+_MOST_SHOWN: Final = 2_000  # maximum number of characters of an error for the model
 
 
 @register_own()
 class Agent(Generator[M]):
-    """A `Generator` whose model calls tools, reads their results, and calls again until it answers.
+    """A `Generator` whose model calls tools and reads their results, in a loop, until it answers.
 
-    No tool is run that is not in `tools`, nor with arguments that do not satisfy its schema: such a reply is repaired,
-    then a `BadReplyError`. Each run is a call below this module, at `tools/<name>`.
+    Only tools in `tools` run, and only with arguments that satisfy their schema: any other reply is repaired, and is a
+    `BadReplyError` if that fails. Each run is a call below this module, at `tools/<name>`.
 
     Args:
         tools: `Tool`s, functions (which become tools), and modules that declare one input.
         data_model: Model of the answer, as for `Generator`; without it and `schema` the answer is text.
         schema: JSON schema of the answer; must agree with `data_model`.
-        max_steps: How often the model is called at most.
-        parallel_tools: Whether the tools that one reply calls run at once; else one after the other.
-        budget: What the model calls of one run may use, those of tools included: `calls`, `tokens`, `cost_usd`.
+        max_steps: Maximum number of model calls.
+        parallel_tools: Whether the tools called in one reply run concurrently; if not, one after the other.
+        budget: Limits for the model calls of one run, including those of tools: `calls`, `tokens`, `cost_usd`.
         on_tool_error: Whether the model receives an error of a tool (`"report"`) or the run fails (`"raise"`); None
-            reports each `ToolError` and raises everything else.
-        **options: Those of `Generator`. A `tool_choice` that forces a call holds for the first step.
+            reports each `ToolError` and raises all others.
+        **options: Keyword arguments of `Generator`. A `tool_choice` that forces a call applies to the first step.
 
     Schemas:
         inputs: any data model
-        outputs: as of `Generator`
+        outputs: as for `Generator`
 
     Raises:
-        ConfigError: No tools, two of one name, a module that declares no input, a wrong argument; also as `Generator`.
+        ConfigError: There are no tools, two have one name, a module does not declare one input, or an argument is
+            invalid; also as for `Generator`.
         AgentLimitError: When called: no answer after `max_steps` model calls, or the budget is spent; has the messages.
-        BudgetExceeded: When called: an `sm.budget` around it is spent; has the messages, too.
-        BadReplyError: When called: the model calls what is no tool, or with invalid arguments, also after repair.
-        Exception: When called: what a tool raised, unless it is reported.
+        BudgetExceeded: When called: an enclosing `sm.budget` is spent; has the messages, too.
+        BadReplyError: When called: the model calls an unknown tool, or one with invalid arguments, even after repair.
+        Exception: When called: any exception of a tool that is not reported.
 
     Example:
         >>> import synmod as sm
@@ -425,7 +431,7 @@ class Agent(Generator[M]):
         check_params(type(self), options)
         super().__init__(data_model, schema=schema, **options)
         if not isinstance(tools, (list, tuple)) or not tools:
-            raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a list of tools, not empty.")
+            raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a non-empty list of tools.")
         bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in tools]
         self._functions = lm.offered([_function_schema(tool) for tool in bound], "Agent")
         self.tools = {tool.name: tool for tool in bound}
@@ -442,18 +448,18 @@ class Agent(Generator[M]):
 
         Args:
             inputs: One data model.
-            training: Changes nothing here.
+            training: Has no effect.
 
         Returns:
             The answer; with `return_inputs` after the fields of the inputs.
 
         Raises:
-            AgentLimitError: No answer after `max_steps` model calls, or the budget is spent; with the messages.
-            BudgetExceeded: A budget around the run is spent; with the messages.
-            BadReplyError: The model calls what is no tool, or with invalid arguments, also after repair.
-            Exception: As `Generator`; and what a tool raised, unless it is reported.
+            AgentLimitError: No answer after `max_steps` model calls, or the budget is spent; has the messages.
+            BudgetExceeded: An enclosing budget is spent; has the messages.
+            BadReplyError: The model calls an unknown tool, or a tool with invalid arguments, even after repair.
+            Exception: As for `Generator`; or any exception of a tool that is not reported.
         """
-        if data.is_symbolic(inputs):  # followed, to build the modules among the tools
+        if data.is_symbolic(inputs):  # a trace, to build the modules among the tools
             return await self.compute_output_spec(inputs)
         messages: list[lm.Message] = self._prompt(inputs)
         with self._limited() as account:
@@ -475,24 +481,24 @@ class Agent(Generator[M]):
         raise errors.AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
-        """Return the answer as a symbol; modules among the tools are built on what they declare."""
+        """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
         for tool in self.tools.values():
             if not isinstance(tool, Tool):
                 await tool(module.declared_inputs(tool))
         return await super().compute_output_spec(inputs)
 
     def _limited(self) -> Any:
-        """Return the block that the budget of one run opens."""
+        """Return the budget block of one run."""
         return nullcontext() if self.budget is None else scope.budget(**self.budget)  # pyright: ignore[reportArgumentType]
 
     async def _results(self, calls: Sequence[data.ToolCall]) -> list[lm.Message]:
-        """Run what one reply calls; return the turns with the results, in order."""
+        """Run the tools that one reply calls; return the turns with the results, in order."""
         if self.parallel_tools:
             return await flow.together(*[partial(self._answered, call) for call in calls])
         return [await self._answered(call) for call in calls]
 
     async def _answered(self, call: data.ToolCall) -> lm.Message:
-        """Run one tool; return the turn with its result, or with the error that is reported."""
+        """Run one tool; return the turn with its result, or with the error to report."""
         try:
             text = await self._run(self.tools[call.name], call)
         except Exception as error:
@@ -507,7 +513,7 @@ class Agent(Generator[M]):
 
         Raises:
             ToolError: A validator refuses the arguments.
-            Exception: What the tool raised.
+            Exception: Any exception of the tool.
         """
         declared = module.declared_inputs(tool)
         try:
@@ -522,10 +528,10 @@ class Agent(Generator[M]):
 
 
 def _function_schema(tool: Module) -> Json:
-    """Return what the model is offered for a module: its name, its description, the one input that it declares.
+    """Return the definition of a module for the model: its name, its description, and its one declared input.
 
     Raises:
-        ConfigError: It declares no input, or several.
+        ConfigError: The module does not declare exactly one input.
     """
     if isinstance(tool, Tool):
         return tool.function_schema
@@ -534,12 +540,12 @@ def _function_schema(tool: Module) -> Json:
         remedy = "annotate `async def call(self, inputs: Query)`, or wrap a function in sm.Tool"
         what = f"Agent: the tool {tool.name!r} does not declare one data model as its input"
         raise errors.ConfigError(f"{what}; {remedy}.")
-    about = {"name": tool.name, "description": tool.description, "parameters": data.schema_of(inputs)}
-    return lm.function_schema(about, f"Agent: {tool.name}")
+    definition = {"name": tool.name, "description": tool.description, "parameters": data.schema_of(inputs)}
+    return lm.function_schema(definition, f"Agent: {tool.name}")
 
 
 @module.execution_of.register(Agent)
 def execution_of_agent(agent: Agent[Any]) -> module.Execution:
-    """Return the tools, of which any may run, in any order."""
+    """Return the tools, any of which may run, in any order."""
     children = (module.Child(("tools", name), tool) for name, tool in agent.tools.items())
     return module.Execution("together", tuple(children))

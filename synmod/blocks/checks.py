@@ -1,4 +1,4 @@
-"""What blocks share: checks of constructor arguments and of the fields that members return, and a typed base."""
+"""Shared by the blocks: checks of constructor arguments and of the outputs of members, and a typed base class."""
 
 import re
 from collections.abc import Coroutine
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class Returning(Module, Generic[R]):
-    """A block whose calls give an `R`, which a type checker finds from its members; at run time a Module."""
+    """A block whose calls return an `R`, which a type checker infers from its members; at run time a Module."""
 
     if TYPE_CHECKING:
 
@@ -24,10 +24,10 @@ class Returning(Module, Generic[R]):
 
 
 def member(kind: str, name: str, module: Any) -> Module:
-    """Return a member.
+    """Return a member, checked.
 
     Raises:
-        ConfigError: It is not a module.
+        ConfigError: `module` is not a module.
     """
     if not isinstance(module, Module):
         raise ConfigError(
@@ -40,18 +40,18 @@ def members(kind: str, modules: tuple[Any, ...]) -> list[Module]:
     """Return the members as a list.
 
     Raises:
-        ConfigError: There is none, or one is not a module.
+        ConfigError: There are no members, or one is not a module.
     """
     if not modules:
-        raise ConfigError(f"{kind}: no members; write the modules to run, {kind}(a, b).")
+        raise ConfigError(f"{kind}: no members; pass the modules to run, {kind}(a, b).")
     return [member(kind, f"member {place}", module) for place, module in enumerate(modules)]
 
 
 def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
-    """Return a count.
+    """Return a count, checked.
 
     Raises:
-        ConfigError: It is not an int of at least `least`.
+        ConfigError: `value` is not an int of at least `least`.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a whole number of at least {least}.")
@@ -59,10 +59,10 @@ def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
 
 
 def number(kind: str, name: str, value: Any) -> float | None:
-    """Return a number, or None.
+    """Return a number or None, checked.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: `value` is neither.
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
         raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a number, or None.")
@@ -70,10 +70,10 @@ def number(kind: str, name: str, value: Any) -> float | None:
 
 
 def field_name(kind: str, name: str, value: Any) -> str:
-    """Return the name of a field.
+    """Return the name of a field, checked.
 
     Raises:
-        ConfigError: It is not a string.
+        ConfigError: `value` is not a string.
     """
     if not isinstance(value, str):
         raise ConfigError(f"{kind}: {name} is {value!r:.100}; write the name of a field.")
@@ -81,24 +81,24 @@ def field_name(kind: str, name: str, value: Any) -> str:
 
 
 def one_of(kind: str, name: str, value: C, words: tuple[C, ...]) -> C:
-    """Return a word.
+    """Return one of several allowed values, checked.
 
     Raises:
-        ConfigError: It is none of the words ('Did you mean').
+        ConfigError: `value` is not allowed ('Did you mean').
     """
     if value not in words:
         raise ConfigError(
-            f"{kind}: {name}={value!r:.100} is unknown; it is {' or '.join(map(repr, words))}."
+            f"{kind}: {name}={value!r:.100} is unknown; it must be {' or '.join(map(repr, words))}."
             f"{did_you_mean(value, map(str, words))}"
         )
     return value
 
 
 def function(kind: str, name: str, value: C) -> C:
-    """Return a function.
+    """Return a function, checked.
 
     Raises:
-        ConfigError: It cannot be called, or is a module.
+        ConfigError: `value` is not callable, or is a module.
     """
     if not callable(value) or isinstance(value, Module):
         raise ConfigError(f"{kind}: {name} is a {type(value).__name__}; write a function, plain or async.")
@@ -106,25 +106,25 @@ def function(kind: str, name: str, value: C) -> C:
 
 
 def exceptions(kind: str, on: Any) -> tuple[type[Exception], ...]:
-    """Return the exception classes after which another try is made, as a tuple.
+    """Return the exception classes to retry on, as a tuple.
 
     Raises:
-        ConfigError: Something in it is not an exception class; cancellation and exits are never tried again.
+        ConfigError: One is not a subclass of Exception (cancellation and exits are never retried), or there are none.
     """
     classes: tuple[Any, ...] = tuple(on) if isinstance(on, (tuple, list)) else (on,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, Exception)):
             raise ConfigError(f"{kind}: on has {cls!r:.100}; write exception classes, such as on=(sm.ModelError,).")
     if not classes:
-        raise ConfigError(f"{kind}: on is empty; write the exception classes to try again on.")
+        raise ConfigError(f"{kind}: on is empty; write the exception classes to retry on.")
     return classes
 
 
 def bound_reward(kind: str, name: str, reward: Any) -> scope.BoundReward:
-    """Return a reward for outputs without a target.
+    """Return a reward, bound to `inputs` and `outputs`, without a target.
 
     Raises:
-        ConfigError: It cannot be called, or takes something else.
+        ConfigError: `reward` is not callable, or takes other arguments.
     """
     try:
         return scope.BoundReward(reward, ("inputs", "outputs"), what=f"{kind}: {name}")
@@ -132,21 +132,21 @@ def bound_reward(kind: str, name: str, reward: Any) -> scope.BoundReward:
         raise ConfigError(str(error)) from None
 
 
-# -- fields of what members return -------------------------------------------------------------------------------------
-# A member may hand on its inputs (`return_inputs=True`), which can have fields of the same names. Merging puts what the
-# member adds itself last, numbered where the name is taken, so that inputs cannot stand in for it.
+# -- fields in the outputs of members ----------------------------------------------------------------------------------
+# A member may return its inputs too (`return_inputs=True`), which can have fields of the same names. Merging puts the
+# member's own fields last, numbered if the name is taken, so that inputs are never mistaken for them.
 
 
 def must_have(kind: str, whose: str, x: Any, name: str) -> None:
-    """Check that a value or symbol may have a field that the user named: it declares the field, or is open.
+    """Check that a value or symbol may have a field that the user named: declared, or allowed by an open schema.
 
     Raises:
-        SchemaError: It never has ('Did you mean').
+        SchemaError: It cannot have the field ('Did you mean').
     """
     parts = data.parts_of(data.schema_of(x))
     if name not in parts.fields and parts.extra is False:
         raise SchemaError(
-            f"{kind}: {whose} has no field {name!r}; there are {', '.join(parts.fields)}."
+            f"{kind}: {whose} has no field {name!r}; it has {', '.join(parts.fields)}."
             f"{did_you_mean(name, parts.fields)}"
         )
 
@@ -155,31 +155,31 @@ def must_return(kind: str, who: str, symbol: Any, name: str) -> None:
     """Check that the output of a member declares a field.
 
     Raises:
-        SchemaError: It does not.
+        SchemaError: The output does not declare the field.
     """
     if _own_field(symbol, name) is None:
-        raise SchemaError(f"{kind}: the {who} returns no {name!r}; it returns {', '.join(symbol.keys())}.")
+        raise SchemaError(f"{kind}: the {who} does not return {name!r}; it returns {', '.join(symbol.keys())}.")
 
 
 def returned(value: Any, name: str) -> Any:
-    """Return what a member's output has in a field of its own, None for nothing."""
+    """Return the value of a member's own field in its output; None if it is absent."""
     return one_value(value, name).get(_own_field(value, name) or name)
 
 
 def one_value(value: Any, name: str) -> Any:
-    """Return what a member returned, of which a field is needed.
+    """Return the output of a member, checked to be one data model with a field to read.
 
     Raises:
-        CallError: It is a list, tuple or dict of data models.
+        CallError: The output is a list, tuple or dict of data models.
     """
     if isinstance(value, (list, tuple, dict)):
         kind = type(value).__name__  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        raise CallError(f"a {kind} of data models was returned where one with the field {name!r} is needed.")
+        raise CallError(f"got a {kind} of data models; one data model with the field {name!r} is needed.")
     return value
 
 
 def _own_field(x: Any, name: str) -> str | None:
-    """Return the last declared field of that name, or of that name with the number that merging gave it."""
+    """Return the last declared field with that name, or with that name and a number from merging."""
     ours = re.compile(rf"{re.escape(name)}(_\d+)?")
     return next(
         (field for field in reversed([*data.parts_of(data.schema_of(x)).fields]) if ours.fullmatch(field)), None

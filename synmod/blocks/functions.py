@@ -11,12 +11,12 @@ from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resol
 
 from . import checks
 
-# -- functions of one's own --------------------------------------------------------------------------------------------
+# -- user-defined functions and constants ------------------------------------------------------------------------------
 
 
 @registry.register_own()
 class Identity(Module):
-    """Returns its inputs as they are.
+    """Returns its inputs unchanged.
 
     Schemas:
         inputs: any data, nests included
@@ -48,14 +48,14 @@ class Constant(Module):
 
     Args:
         value: A data model.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: any data, or none
         outputs: the schema of the value
 
     Raises:
-        ConfigError: It is not a data model.
+        ConfigError: The value is not a data model.
 
     Example:
         >>> import synmod as sm
@@ -66,7 +66,7 @@ class Constant(Module):
         >>> sm.run(sm.Constant(Style(style="brief")), Query(question="Who?")).get_json()
         {'style': 'brief'}
 
-    Source: Keras' `Constant` initializer, as a step.
+    Source: Keras' `Constant` initializer, as a module.
     """
 
     def __init__(self, value: data.DataModel | data.JsonDataModel[Any], **options: Unpack[ModuleOptions]) -> None:
@@ -89,19 +89,18 @@ class Lambda(Module):
     """Calls a function on data.
 
     Args:
-        fn: A function, plain or async, that takes the inputs and returns data. A registered one can be saved; a
-            lambda works until then.
-        output: Data model, schema, or nest of them that the function returns; else its return annotation declares it,
-            else it is traced on symbols.
-        **options: Those of `Module`.
+        fn: A function, plain or async, that takes the inputs and returns data. To save the module, register it.
+        output: Data model, schema, or nest of them that the function returns; by default its return annotation, else
+            the function is traced on symbols.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the function takes
-        outputs: `output`, or as the function declares
+        inputs: the arguments of the function
+        outputs: `output`, or the declaration of the function
 
     Raises:
-        ConfigError: `fn` cannot be called, or is a module.
-        ArgumentError: `output` declares no data.
+        ConfigError: `fn` is not callable, or is a module.
+        ArgumentError: `output` does not declare data.
 
     Example:
         >>> import synmod as sm
@@ -111,7 +110,7 @@ class Lambda(Module):
         >>> sm.run(shout, Query(question="who?"))["question"]
         'WHO?'
 
-    Source: Keras' `Lambda`; differs: no code is ever saved.
+    Source: Keras' `Lambda`; differs: code is never saved.
     """
 
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec"})
@@ -119,20 +118,20 @@ class Lambda(Module):
     def __init__(self, fn: Callable[..., Any], *, output: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         if isinstance(fn, Module):
-            raise ConfigError("Lambda: fn is a module, which is a step by itself; use it without Lambda.")
+            raise ConfigError("Lambda: fn is already a module; use it without Lambda.")
         self.fn = checks.function("Lambda", "fn", fn)
         declared = _returned(fn) if output is None else output
         if declared is not None:
             self.output_spec = declared
 
     async def call(self, *inputs: Any) -> Any:
-        """Call the function; what it raises surfaces as itself."""
+        """Call the function; its exceptions propagate unchanged."""
         outputs = self.fn(*inputs)
         return await outputs if inspect.isawaitable(outputs) else outputs
 
 
 def _returned(fn: Any) -> Any:
-    """Return what the return annotation of a function declares, None for nothing."""
+    """Return the output declared by the return annotation of a function; None if it declares none."""
     hints = resolved_annotations(fn if inspect.isroutine(fn) else type(fn).__call__)
     declared = read_outputs(hints.get("return", UNDECLARED))
     return None if declared is UNDECLARED else declared
@@ -142,11 +141,11 @@ def _returned(fn: Any) -> Any:
 
 
 class _Operation(Module):
-    """A function of `sm.ops` with its settings, on values and on symbols alike."""
+    """A function of `sm.ops` with its settings, for values and symbols."""
 
     @abstractmethod
     def _apply(self, inputs: Any) -> Any:
-        """Return the function's value for a value, or for a symbol."""
+        """Return the result of the function for a value or a symbol."""
 
     async def call(self, inputs: Any) -> Any:
         """Apply the function to a value or a symbol."""
@@ -173,11 +172,11 @@ class _Merge(Module):
 
 @registry.register_own()
 class Concat(_Merge):
-    """All fields of all inputs in one output: `sm.ops.concat` as a module.
+    """Returns all fields of all inputs in one output: `sm.ops.concat` as a module.
 
     Schemas:
         inputs: two or more data models, or one list or tuple of them
-        outputs: `C(A, B)`: the fields of A, then those of B, renamed where a name is taken
+        outputs: `C(A, B)`: the fields of A, then those of B, renamed if a name is taken
 
     Raises:
         ConfigError: An unknown keyword.
@@ -197,7 +196,7 @@ class Concat(_Merge):
 
 @registry.register_own()
 class And(_Merge):
-    """All inputs in one output, None if one of them is None: `sm.ops.logical_and` as a module.
+    """Returns all inputs in one output, None if one of them is None: `sm.ops.logical_and` as a module.
 
     Schemas:
         inputs: two or more data models or None, or one list or tuple of them
@@ -221,11 +220,11 @@ class And(_Merge):
 
 @registry.register_own()
 class Or(_Merge):
-    """Those inputs that are there in one output: `sm.ops.logical_or` as a module.
+    """Returns the inputs that are not None in one output: `sm.ops.logical_or` as a module.
 
     Schemas:
         inputs: two or more data models or None, or one list or tuple of them
-        outputs: `C(A, B)`, the one that is there, or None if none is
+        outputs: `C(A, B)`, the only input that is not None, or None if all are None
 
     Raises:
         ConfigError: An unknown keyword.
@@ -245,11 +244,11 @@ class Or(_Merge):
 
 @registry.register_own()
 class Xor(_Merge):
-    """The one input that is there: `sm.ops.logical_xor` as a module.
+    """Returns the only input that is not None: `sm.ops.logical_xor` as a module.
 
     Schemas:
         inputs: two or more data models or None, or one list or tuple of them
-        outputs: `U` of the inputs: the one that is there, None if none or more than one is
+        outputs: `U` of the inputs: the only one that is not None; None if there is no such one, or several
 
     Raises:
         ConfigError: An unknown keyword.
@@ -269,7 +268,7 @@ class Xor(_Merge):
 
 @registry.register_own()
 class Not(_Merge):
-    """None for what is there: `sm.ops.logical_not` as a module.
+    """Returns None, whatever its input: `sm.ops.logical_not` as a module.
 
     Schemas:
         inputs: a data model or None
@@ -293,19 +292,19 @@ class Not(_Merge):
 
 @registry.register_own()
 class InMask(_Operation):
-    """Keeps only the fields named: `sm.ops.in_mask` as a module.
+    """Keeps only the named fields: `sm.ops.in_mask` as a module.
 
     Args:
         mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
         recursive: Short for `**/` before each pattern.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: a data model in which every pattern matches
-        outputs: its fields that match, in their order
+        outputs: the matching fields, in their order
 
     Raises:
-        ArgumentError: When composed or called: the mask is of another kind.
+        ArgumentError: When composed or called: the mask has an invalid type.
         SchemaError: When composed or called: a pattern matches nothing, or there is none.
 
     Example:
@@ -329,19 +328,19 @@ class InMask(_Operation):
 
 @registry.register_own()
 class OutMask(InMask):
-    """Removes the fields named: `sm.ops.out_mask` as a module.
+    """Removes the named fields: `sm.ops.out_mask` as a module.
 
     Args:
         mask: A pattern such as "answer" or "sources/*/title", a list of patterns, or a data model (its field names).
         recursive: Short for `**/` before each pattern.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: a data model in which every pattern matches
-        outputs: its other fields, in their order
+        outputs: the other fields, in their order
 
     Raises:
-        ArgumentError: When composed or called: the mask is of another kind.
+        ArgumentError: When composed or called: the mask has an invalid type.
         SchemaError: When composed or called: a pattern matches nothing, or there is none.
 
     Example:
@@ -365,7 +364,7 @@ class Prefix(_Operation):
 
     Args:
         prefix: An identifier.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: any data model
@@ -398,7 +397,7 @@ class Suffix(_Operation):
 
     Args:
         suffix: Part of an identifier.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: any data model
@@ -430,16 +429,16 @@ class Factorize(_Operation):
     """Gathers numbered repeats `k, k_1 .. k_n` into one array: `sm.ops.factorize` as a module.
 
     Args:
-        names: For a field `k`, the name of its array; `k_list` where not given.
-        **options: Those of `Module`.
+        names: For a field `k`, the name of its array; by default `k_list`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: any data model
-        outputs: the same with an array in the place of each group
+        outputs: the same with an array in place of each group
 
     Raises:
         ArgumentError: When composed or called: `names` is not a mapping of names.
-        SchemaError: When called: a key of `names` heads no group.
+        SchemaError: When called: a key of `names` is not the first field of a group.
 
     Example:
         >>> import synmod as sm

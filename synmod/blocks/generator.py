@@ -1,4 +1,4 @@
-"""Generator, one typed model call; ChainOfThought, which reasons before it answers; SelfCritique, which judges."""
+"""Generator, one typed model call; ChainOfThought, which reasons before it answers; SelfCritique, which scores."""
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -19,9 +19,9 @@ _WORDS_OF_OTHERS: Final = {
     "lm": "language_model", "llm": "language_model", "model": "language_model", "signature": "data_model",
     "response_model": "data_model", "output_type": "data_model", "system_prompt": "instructions", "demos": "examples",
 }  # fmt: skip
-"""Keywords of other libraries, and ours."""
+"""Keywords of other libraries, each with ours."""
 _JSON: Final = (str, int, float, list, dict, type(None))
-"""What the values of a JSON schema are, and types of fields are not."""
+"""The types of the values in a JSON schema, which are never types of fields."""
 
 
 class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
@@ -39,11 +39,11 @@ class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
 
 
 def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
-    """Return those of the keywords given to a block with a model call that are sampling parameters.
+    """Return the sampling parameters among the keywords of a block with a model call.
 
     Raises:
-        ConfigError: One is neither a keyword of the block nor a sampling parameter ('Did you mean').
-        DataError: One is not JSON.
+        ConfigError: A keyword is neither one of the block nor a sampling parameter ('Did you mean').
+        DataError: A sampling parameter is not JSON.
     """
     if not given:
         return {}
@@ -54,7 +54,7 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
     if "tools" in given:
         raise ConfigError(
-            f"{block.__name__}: 'tools' is an argument of sm.Agent, which calls them: sm.Agent(tools, ...)."
+            f"{block.__name__}: 'tools' is an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)."
         )
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     params = {name: value for name, value in given.items() if name not in known}
@@ -62,13 +62,13 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
 
 
 class Form(NamedTuple):
-    """What a generator requests of its model, and what it makes of the reply.
+    """The schemas of a generator: of the reply of its model, and of its output.
 
     Attributes:
-        asked: Symbol of what the reply must satisfy; None for plain text.
-        output: Symbol of what is made of the reply.
+        asked: Symbol of the reply; None for plain text.
+        output: Symbol of the output.
         hidden: A field of the reply that is not in the output.
-        reasoning: A field that the provider's own reasoning may fill.
+        reasoning: A field that the provider's native reasoning may fill.
     """
 
     asked: data.SymbolicDataModel | None
@@ -79,43 +79,43 @@ class Form(NamedTuple):
 
 @registry.register_own()
 class Generator(Module, Generic[M]):
-    """One typed model call: inputs are rendered into a prompt, the reply is a value of the output model.
+    """One typed model call: inputs are rendered into a prompt, the reply becomes a value of the output model.
 
-    Its two Params are there from the start: `instructions`, a text, and `examples`, a list of
-    `{"inputs": ..., "outputs": ...}`. Training changes these; a call records nothing into them.
+    It has two Params from the start: `instructions`, a text, and `examples`, a list of
+    `{"inputs": ..., "outputs": ...}`. Training changes them; calls do not write to them.
 
     Args:
         data_model: Output model: a class, symbol, value or schema, or a mapping from field to type. Another type, such
-            as `str`, `list[Answer]` or `Answer | None`, becomes the one field `value`, and `.to()` of the output
-            returns it bare. Without it and `schema` the reply is text, and the output a `ChatMessage`.
+            as `str`, `list[Answer]` or `Answer | None`, becomes the single field `value`, and `.to()` of the output
+            returns its value. Without it and `schema` the reply is text, and the output a `ChatMessage`.
         schema: JSON schema of the output; must agree with `data_model`.
-        language_model: The model, or a string such as "openai/gpt-4o-mini"; without it the default of the calling
-            context at each call.
-        instructions: What to do; dedented. The default is written from the output model.
-        examples: First examples; inputs and outputs may be data models.
+        language_model: The model, or a string such as "openai/gpt-4o-mini"; by default that of the calling context at
+            each call.
+        instructions: The task for the model; dedented. By default written from the output model.
+        examples: Initial examples; inputs and outputs may be data models.
         return_inputs: Whether the output begins with the fields of the inputs.
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots `{instructions}`,
             `{input_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
         prompt: A plain function of the slots that returns the messages, instead of a template.
-        structured: How the schema is requested: "schema", "json", "tool", "prompt"; None for what the model does best.
-        system_from_inputs: Whether a conversation among the inputs may hold system turns.
-        sample: Number of the draw among independent draws; None takes that of the calling context.
+        structured: How to request the schema: "schema", "json", "tool", "prompt"; None for the best way of the model.
+        system_from_inputs: Whether a conversation among the inputs may have system turns.
+        sample: Number of the sample among independent ones; None takes that of the calling context.
         name: Label.
         description: Label.
         trainable: Whether the Params may be trained.
         hooks: Listeners to this module.
-        **params: Sampling parameters, such as `temperature`; they win over the model's. Attributes, too, that may be
-            set later.
+        **params: Sampling parameters, such as `temperature`, which override the model's. They are also attributes,
+            which may be set later.
 
     Schemas:
-        inputs: any data model; a conversation (`ChatMessages`) becomes turns of its own
-        outputs: that of `data_model`; with `return_inputs` the inputs' fields first
+        inputs: any data model; a conversation (`ChatMessages`) is sent as separate turns
+        outputs: that of `data_model`; with `return_inputs` the fields of the inputs first
 
     Raises:
         ArgumentError: `data_model` and `schema` differ, or `template` and `prompt` are both given.
-        ConfigError: An unknown keyword or sampling parameter ('Did you mean'), a bad template, something that is
-            not a model, an unknown `structured`.
-        SchemaError: The schema cannot be used, or an example misses it; names index and field.
+        ConfigError: A keyword or sampling parameter is unknown ('Did you mean'), the template is invalid,
+            `language_model` is not a model, or `structured` is unknown.
+        SchemaError: The schema is unusable, or an example does not satisfy it; names index and field.
 
     Example:
         >>> import synmod as sm
@@ -136,12 +136,12 @@ class Generator(Module, Generic[M]):
     )
 
     _opening: ClassVar[str] = ""
-    """How instructions begin that are written from the output model."""
+    """The beginning of default instructions."""
 
     language_model: lm.LanguageModel | None = None
-    """The model that is called; None for the default of the calling context."""
+    """The model to call; None for the default of the calling context."""
 
-    # Sampling parameters: what was given, or set later, is sent; None is not.
+    # Sampling parameters, given or set later; None is not sent.
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -219,7 +219,7 @@ class Generator(Module, Generic[M]):
         kind = type(self).__name__
         vars(self).update(check_params(type(self), params))
         given = self._record.arguments or {}
-        if (declared := given.get("data_model")) is not None:  # types are not saved, the model that they make is
+        if (declared := given.get("data_model")) is not None:  # a file holds the model made from types, not the types
             self._record.arguments = {**given, "data_model": _made_model(declared)}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         asked = None if form.asked is None else data.schema_of(form.asked)
@@ -234,7 +234,7 @@ class Generator(Module, Generic[M]):
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(asked)]))
-        elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (else the schema refuses it)
+        elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
             instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
@@ -249,27 +249,27 @@ class Generator(Module, Generic[M]):
             self.output_spec = form.output
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
-        """Return what the model replies to the prompt, as a value of the output model.
+        """Return the reply of the model to the prompt, as a value of the output model.
 
         Args:
             inputs: One data model.
-            training: Changes nothing here.
+            training: Has no effect.
 
         Returns:
             The output; with `return_inputs` after the fields of the inputs.
 
         Raises:
-            ConfigError: There is no model, neither here nor by default.
+            ConfigError: There is no model, neither given nor by default.
             CallError: The inputs are a list, tuple or dict of data models.
-            DataError: A conversation among the inputs holds a system turn.
-            DataError: The inputs hold sound at an address, which no message can hold.
+            DataError: A conversation among the inputs has a system turn.
+            DataError: The inputs have audio at a URL, which messages do not support.
             SchemaError: A validator of the output's class refuses the reply.
             ModelError: The model call failed.
         """
         return self._result(inputs, await self._reply(self._prompt(inputs)))
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
-        """Return the output as a symbol: declared, and with `return_inputs` after the fields of the inputs."""
+        """Return the declared output as a symbol; with `return_inputs` after the fields of the inputs."""
         self._refuse_nest(inputs)
         return data.ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
 
@@ -285,8 +285,8 @@ class Generator(Module, Generic[M]):
         Raises:
             CallError: The inputs are a list, tuple or dict of data models.
             ArgumentError: The inputs are not a data model.
-            DataError: A conversation among the inputs holds a system turn.
-            DataError: The inputs hold sound at an address, which no message can hold.
+            DataError: A conversation among the inputs has a system turn.
+            DataError: The inputs have audio at a URL, which messages do not support.
 
         Example:
             >>> import synmod as sm
@@ -303,7 +303,7 @@ class Generator(Module, Generic[M]):
     async def _reply(
         self, messages: Sequence[lm.Message], tools: Sequence[Json] | None = None, **params: Json
     ) -> lm.LMReply:
-        """Call the model with the schema of the reply; `params` win over the sampling parameters of this module."""
+        """Call the model with the schema of the reply; `params` override the sampling parameters of this module."""
         model = self.language_model
         if not isinstance(model, lm.LanguageModel):
             model = lm.resolve_model(model, self._where)
@@ -312,20 +312,20 @@ class Generator(Module, Generic[M]):
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
 
     def _result(self, inputs: Any, reply: lm.LMReply) -> Any:
-        """Return what a call returns for a reply."""
+        """Return the result of a call, with the inputs if requested, for a reply."""
         outputs = self._outputs(reply)
         return data.ops.concat(inputs, outputs) if self._return_inputs else outputs
 
     def _prompt(self, inputs: Any) -> list[lm.Message]:
-        """Return the prompt with the Params as they are now."""
+        """Return the prompt, with the present values of the Params."""
         self._refuse_nest(inputs)
         return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), data.schema_of(inputs))
 
     def _outputs(self, reply: lm.LMReply) -> data.JsonDataModel[Any]:
-        """Return the output of a reply that is valid for the schema.
+        """Return the output for a reply that satisfies the schema.
 
         Raises:
-            SchemaError: A validator of the output's class refuses it.
+            SchemaError: A validator of the output's class refuses the reply.
         """
         form, json = self._form, reply.json
         if form.asked is None:
@@ -339,12 +339,12 @@ class Generator(Module, Generic[M]):
         return data.wrap(json, data.schema_of(form.output), model)
 
     def _refuse_nest(self, inputs: Any) -> None:
-        """Raise a CallError for a list, tuple or dict of data models: a prompt is rendered for one."""
+        """Raise a CallError for a list, tuple or dict of data models: a prompt has one data model as its inputs."""
         if isinstance(inputs, (list, tuple, dict)):
             nest = cast("object", inputs)
             raise CallError(
-                f"{self._where}: takes one data model, got a {type(nest).__name__} of them; put them together first, "
-                "with sm.ops.concat(a, b) or a + b."
+                f"{self._where}: takes one data model, got a {type(nest).__name__} of them; merge them first, with "
+                "sm.ops.concat(a, b) or a + b."
             )
 
     @property
@@ -354,7 +354,7 @@ class Generator(Module, Generic[M]):
 
 
 def _form(data_model: Any, schema: Json, kind: str) -> Form:
-    """Return the form of a declared output model; of none, that of a reply in plain text."""
+    """Return the form for a declared output model; without one, the form for a reply in plain text."""
     if data_model is None and schema is None:
         return Form(None, data.symbol(data.schema_of(data.ChatMessage), data.ChatMessage))
     output = declared_symbol(data_model, schema, kind)
@@ -362,21 +362,21 @@ def _form(data_model: Any, schema: Json, kind: str) -> Form:
 
 
 def declared_symbol(data_model: Any, schema: Json, kind: str) -> data.SymbolicDataModel:
-    """Return a symbol of an output model: of a class, symbol, value, schema, or a mapping from field to type.
+    """Return the symbol of an output model: a class, symbol, value, schema, or a mapping from field to type.
 
     Raises:
-        ArgumentError: Neither a data model nor a schema, or two that differ.
-        SchemaError: The schema cannot be used.
+        ArgumentError: Neither a data model nor a schema is given, or the two differ.
+        SchemaError: The schema is unusable.
     """
     declared, model = data.declaration(schema, _made_model(data_model), kind)
     return data.symbol(declared, model)
 
 
 def _made_model(data_model: Any) -> Any:
-    """Return a data model made of a mapping from field to type, or of one type; what declares data as it is.
+    """Return a data model made from a mapping from field to type, or from one type; other declarations unchanged.
 
     Raises:
-        ArgumentError: A field is not a name without a leading underscore, or a type is not one.
+        ArgumentError: A field name is invalid or begins with an underscore, or a type is invalid.
     """
     if get_origin(data_model) is not None or (isinstance(data_model, type) and not issubclass(data_model, BaseModel)):
         return _model_of_types("Value", data.Wrapped, {"value": data_model})
@@ -387,7 +387,9 @@ def _made_model(data_model: Any) -> Any:
         return types
     for name in types:
         if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"The field {name!r:.100} is not a name: write a str that does not begin with '_'.")
+            raise ArgumentError(
+                f"The field {name!r:.100} is not a valid name: write a non-empty str that does not begin with '_'."
+            )
     return _model_of_types("Outputs", data.DataModel, types)
 
 
@@ -408,16 +410,16 @@ def object_schema(**fields: Any) -> dict[str, Any]:
 
 
 def apart(schema: data.Schema) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a schema as a part of another one, and the `$defs` that this other one must have for it."""
+    """Return a schema to embed in another one, and the `$defs` that the other must have for it."""
     part = dict(data.portable(schema))
     return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
 
 
 def _checked_examples(kind: str, examples: Any) -> Any:
-    """Return the first examples.
+    """Return the initial examples, checked.
 
     Raises:
-        SchemaError: One does not name its inputs and outputs.
+        SchemaError: An example lacks `inputs` or `outputs`.
     """
     listed: bool = isinstance(examples, (list, tuple))
     for index, example in enumerate(cast("Sequence[object]", examples) if listed else ()):
@@ -438,7 +440,7 @@ def _examples_schema(output: data.Schema) -> data.Schema:
     )
 
 
-# -- generators that reason and judge ----------------------------------------------------------------------------------
+# -- generators that reason and score ----------------------------------------------------------------------------------
 
 
 @registry.register_own()
@@ -478,22 +480,22 @@ class Critique(data.DataModel):
 class ChainOfThought(Generator[M]):
     """A `Generator` whose model writes `thinking` before the fields of the output model.
 
-    Where the provider returns its reasoning natively, that is the thinking, and it is not requested again.
+    If the provider returns its native reasoning, that becomes the thinking, which is then not requested.
 
     Args:
         data_model: Output model: a class, symbol, value or schema.
         schema: JSON schema of the output; must agree with `data_model`.
         return_thinking: Whether the output has the field `thinking`.
-        **options: Those of `Generator`.
+        **options: Keyword arguments of `Generator`.
 
     Schemas:
         inputs: any data model
         outputs: `Thinking + data_model`; without thinking, `data_model`
 
     Raises:
-        ArgumentError: Neither `data_model` nor `schema`, or two that differ.
-        ConfigError: As `Generator`.
-        SchemaError: As `Generator`.
+        ArgumentError: Neither `data_model` nor `schema` is given, or they differ.
+        ConfigError: As for `Generator`.
+        SchemaError: As for `Generator`.
 
     Example:
         >>> import synmod as sm
@@ -517,12 +519,12 @@ class ChainOfThought(Generator[M]):
         return_thinking: bool = True,
         **options: Unpack[GeneratorOptions],
     ) -> None:
-        check_params(type(self), options)  # before the output model is missed: a misspelt keyword is why it is missing
+        check_params(type(self), options)  # first: a misspelt keyword may be why `data_model` is missing
         answer = declared_symbol(data_model, schema, type(self).__name__)
         thought = data.ops.concat(Thinking.to_symbolic_data_model(), answer)
         form: Any = Form(thought, thought, reasoning="thinking")
         if not return_thinking:
-            # An answer with a field `thinking` of its own has it renamed by the merge, and keeps that name.
+            # The merge has renamed an own field `thinking` of the answer, which keeps the new name.
             output = data.ops.out_mask(thought, "thinking") if "thinking" in answer else answer
             form = Form(thought, output, hidden="thinking", reasoning="thinking")
         super().__init__(form, **options)
@@ -530,13 +532,12 @@ class ChainOfThought(Generator[M]):
 
 @registry.register_own()
 class SelfCritique(Generator[Any]):
-    """A `Generator` that criticises its inputs and scores them.
+    """A `Generator` that critiques its inputs and scores them.
 
     Args:
-        data_model: What the critic writes before critique and score: a class, symbol, value or schema; None for
-            nothing.
-        schema: JSON schema of it; must agree with `data_model`.
-        **options: Those of `Generator`; the default of `return_inputs` is True.
+        data_model: More fields for the critic to write first: a class, symbol, value or schema; None for none.
+        schema: JSON schema of those fields; must agree with `data_model`.
+        **options: Keyword arguments of `Generator`; the default of `return_inputs` is True.
 
     Schemas:
         inputs: any data model
@@ -544,8 +545,8 @@ class SelfCritique(Generator[Any]):
 
     Raises:
         ArgumentError: `data_model` and `schema` differ.
-        ConfigError: As `Generator`.
-        SchemaError: As `Generator`.
+        ConfigError: As for `Generator`.
+        SchemaError: As for `Generator`.
 
     Example:
         >>> import synmod as sm
@@ -556,7 +557,7 @@ class SelfCritique(Generator[Any]):
         >>> sm.run(sm.SelfCritique(language_model=lm), Answer(answer="Paris")).get_json()
         {'answer': 'Paris', 'critique': 'No source is given.', 'score': 0.4}
 
-    Source: Synalinks' `SelfCritique`; differs: the score is always there, on a scale.
+    Source: Synalinks' `SelfCritique`; differs: there is always a score, on a scale.
     """
 
     def __init__(

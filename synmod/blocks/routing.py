@@ -1,4 +1,4 @@
-"""Which modules get the inputs: one that a model or a value selects, the first that works, all of them, none.
+"""Route inputs to modules: to one selected by a model or a value, to the first that succeeds, to all, or to none.
 
 Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a list.
 """
@@ -29,19 +29,19 @@ class Decision(Generator[Any]):
     """A `Generator` that chooses among labels.
 
     Args:
-        labels: A list of distinct labels, or a mapping from label to what it means. Any text may be a label.
-        question: What is to be decided.
+        labels: A list of distinct labels, or a mapping from label to its meaning. Any text may be a label.
+        question: The question to decide.
         multiple: Whether several labels may be chosen.
         with_thinking: Whether the model reasons first.
-        **options: Those of `Generator`; the default of `instructions` is written from question and labels.
+        **options: Keyword arguments of `Generator`; the default of `instructions` is written from question and labels.
 
     Schemas:
         inputs: any data model
-        outputs: `thinking` if asked, then `choice`, one of the labels; with `multiple` instead `choices`, distinct,
-            at least one
+        outputs: `thinking` if requested, then `choice`, one of the labels; with `multiple` instead `choices`, one or
+            more distinct labels
 
     Raises:
-        ConfigError: No labels, one twice, one that is not a string; names it. Also as `Generator`.
+        ConfigError: There are no labels, or one is repeated or not a string; names it. Also as for `Generator`.
 
     Example:
         >>> import synmod as sm
@@ -51,7 +51,7 @@ class Decision(Generator[Any]):
         >>> sm.run(decision, Mail(text="You won the lottery!"))["choice"]
         'spam'
 
-    Source: Synalinks' `Decision`; differs: labels may carry descriptions, and several may be chosen.
+    Source: Synalinks' `Decision`; differs: labels may have descriptions, and several may be chosen.
     """
 
     def __init__(
@@ -75,27 +75,27 @@ class Decision(Generator[Any]):
 
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:
-    """Return each label with its meaning, `""` where none is given."""
+    """Return each label with its meaning, `""` if none is given."""
     given: list[tuple[Any, Any]] = []
     if isinstance(labels, (list, tuple)):
         given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]  (users)
     elif isinstance(labels, Mapping):
         given = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]  (likewise)
     if not given:
-        wanted = "a list of strings, or a mapping from label to meaning, not empty"
+        wanted = "a non-empty list of strings, or a mapping from label to meaning"
         raise ConfigError(f"{kind}: labels is {labels!r:.100}; write {wanted}.")
     meanings: dict[str, str] = {}
     for label, meaning in given:
         if not isinstance(label, str) or not isinstance(meaning, str):
             raise ConfigError(f"{kind}: the label {label!r}, or its meaning {meaning!r}, is not a string.")
         if label in meanings:
-            raise ConfigError(f"{kind}: the label {label!r} is there twice; labels are distinct.")
+            raise ConfigError(f"{kind}: the label {label!r} is repeated; labels must be distinct.")
         meanings[label] = meaning
     return meanings
 
 
 def _instructions(meanings: Mapping[str, str], question: str | None, multiple: bool) -> str:
-    """Return what to decide, and the labels with their meaning, one per line."""
+    """Return the question, then the labels with their meanings, one per line."""
     asked = question or f"Decide which {'labels fit' if multiple else 'label fits'} the inputs."
     lines = [f"- {label}: {meaning}" if meaning else f"- {label}" for label, meaning in meanings.items()]
     return "\n".join([asked, "", "Labels:", *lines])
@@ -106,7 +106,7 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
     label = {"type": "string", "enum": list(meanings)}
     description = question or ("the labels that fit" if multiple else "the label that fits")
     if explained := "; ".join(f"{label} ({meaning})" for label, meaning in meanings.items() if meaning):
-        description = f"{description}: {explained}"  # instructions may be trained away, the schema stays
+        description = f"{description}: {explained}"  # training may remove it from the instructions, not from the schema
     if multiple:
         name, chosen = "choices", {"type": "array", "items": label, "minItems": 1, "uniqueItems": True}
     else:
@@ -121,28 +121,28 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
 
 @registry.register_own()
 class Branch(Returning[R]):
-    """A model decides which of several modules gets the inputs.
+    """Passes its inputs to one of several modules, chosen by a model.
 
     Args:
         branches: Mapping from label to module, or to `(description, module)`.
-        question: What is to be decided.
-        inject: Whether the branches get the decision, too, merged behind the inputs.
+        question: The question to decide.
+        inject: Whether the branches also get the decision, merged after the inputs.
         return_decision: Whether the decision comes first in the result.
-        multiple: Whether several branches may be taken; they run at once.
-        merge: Whether the result is the output of the branch taken (with `multiple` the merge of those taken); else it
-            is a tuple with one entry per branch.
+        multiple: Whether several branches may be taken; they run concurrently.
+        merge: Whether the result is the output of the branch taken (with `multiple` their merge); if not, it is a tuple
+            with one entry per branch.
         with_thinking: Whether the model reasons before it decides.
-        **options: Those of `Generator` for the decision; `name`, `description`, `trainable` and `hooks` are of the
-            branch itself.
+        **options: Keyword arguments of `Generator` for the decision; `name`, `description`, `trainable` and `hooks`
+            apply to this block itself.
 
     Schemas:
-        inputs: what every branch takes
-        outputs: the output of the branch taken, of schema `U` of the branches' outputs (with `multiple` their
-            `sm.ops.logical_or`); without `merge` a tuple with one entry per branch, None where it was not taken. With
+        inputs: the inputs of every branch
+        outputs: the output of the branch taken, with schema `U` of the branches' outputs (with `multiple` their
+            `sm.ops.logical_or`); without `merge` a tuple with one entry per branch, None for branches not taken. With
             `return_decision` the decision comes first, in one tuple.
 
     Raises:
-        ConfigError: No branches, a label that is not a string, a branch that is not a module, an unknown keyword.
+        ConfigError: There are no branches, a label is not a string, a branch is not a module, or a keyword is unknown.
 
     Example:
         >>> import synmod as sm
@@ -208,7 +208,7 @@ class Branch(Returning[R]):
         self.branches = modules
 
     async def call(self, inputs: Any) -> Any:
-        """Decide, then run what was chosen."""
+        """Decide, then run the chosen branches."""
         decision: Any = await self.decision(inputs)
         taken: Any = ()
         if decision is not None:
@@ -217,13 +217,13 @@ class Branch(Returning[R]):
         return self._result(decision, await _take(self.branches, taken, given))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what stands for the output of any branch, or one symbol per branch."""
+        """Return a symbol for the output of any branch, or one symbol per branch."""
         decision: Any = await self.decision(inputs)
         given = data.ops.concat(inputs, decision) if self.inject else inputs
         return self._result(decision, await side_by_side(self.branches.values(), given))
 
     def _result(self, decision: Any, outputs: Sequence[Any]) -> Any:
-        """Return the outputs in the form that was asked for."""
+        """Return the outputs in the requested form."""
         if not self.merge:
             return (decision, *outputs) if self.return_decision else tuple(outputs)
         one = _merged(outputs, several=self.multiple)
@@ -232,34 +232,34 @@ class Branch(Returning[R]):
 
 @execution_of.register(Branch)
 def execution_of_branch(branch: Branch[Any]) -> Execution:
-    """Return the decision, then one branch or another."""
+    """Return the order: the decision, then one branch or another."""
     first = Child(("decision",), branch.decision)
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
 @registry.register_own()
 class Route(Returning[R]):
-    """A module returns a value, one field of which selects the module that gets the inputs.
+    """Passes its inputs to one of several modules, selected by a field of another module's output.
 
     Args:
-        module: What returns the value; a model is not needed.
-        routes: Mapping from the field's value to module.
+        module: The module that returns the value with the field; it need not call a model.
+        routes: Mapping from a value of the field to a module.
         key: The field.
-        default: The route for values that have none.
-        inject: Whether the routes get the value, too, merged behind the inputs.
-        merge: Whether the result is the output of the route taken; else it is a tuple with one entry per route.
-        **options: Those of `Module`.
+        default: The route for values of the field without a route.
+        inject: Whether the routes also get the value, merged after the inputs.
+        merge: Whether the result is the output of the route taken; if not, it is a tuple with one entry per route.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what `module` and every route takes
-        outputs: the output of the route taken, of schema `U` of the routes' outputs; without `merge` a tuple with one
-            entry per route, None where it was not taken
+        inputs: the inputs of `module` and of every route
+        outputs: the output of the route taken, with schema `U` of the routes' outputs; without `merge` a tuple with one
+            entry per route, None for routes not taken
 
     Raises:
-        ConfigError: No routes, a member that is not a module, a `default` that is not a route ('Did you mean'), a
-            `key` that is not a string.
+        ConfigError: There are no routes, a member is not a module, `default` is not a route ('Did you mean'), or `key`
+            is not a string.
         SchemaError: When composed: the value has no such field ('Did you mean').
-        CallError: When called: the value names no route, and there is no default.
+        CallError: When called: the field selects no route, and there is no default.
 
     Example:
         >>> import synmod as sm
@@ -318,14 +318,14 @@ class Route(Returning[R]):
         self.inject, self.merge = inject, merge
 
     async def call(self, inputs: Any) -> Any:
-        """Get the value, then run the route that it selects."""
+        """Call the module, then run the route that its value selects."""
         value = await self.module(inputs)
         given = inputs if value is None or not self.inject else data.ops.concat(inputs, value)
         outputs = await _take(self.routes, () if value is None else (self._selected(value),), given)
         return _merged(outputs) if self.merge else tuple(outputs)
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what stands for the output of any route, or one symbol per route."""
+        """Return a symbol for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
         checks.must_have("Route", "the value of its module", value, self.key)
         outputs = await side_by_side(self.routes.values(), data.ops.concat(inputs, value) if self.inject else inputs)
@@ -335,42 +335,43 @@ class Route(Returning[R]):
         """Return the route that a value selects.
 
         Raises:
-            CallError: It selects none, and there is no default.
+            CallError: The value selects no route, and there is no default.
         """
         label = checks.one_value(value, self.key).get(self.key)
         route = label if isinstance(label, str) and label in self.routes else self.default
         if route is None:
             raise CallError(
-                f"Route: {self.key!r} is {label!r:.100}, which selects no route; there are {', '.join(self.routes)}. "
-                "Name one of them as `default`, or add a route."
+                f"Route: {self.key!r} is {label!r:.100}, which selects no route; the routes are "
+                f"{', '.join(self.routes)}. Pass one of them as `default`, or add a route."
             )
         return route
 
 
 @execution_of.register(Route)
 def execution_of_route(route: Route[Any]) -> Execution:
-    """Return the module that selects, then one route or another."""
+    """Return the order: the module that selects, then one route or another."""
     return Execution("in order", (Child(("module",), route.module), _alternatives("routes", route.routes)))
 
 
 @registry.register_own()
 class Guard(Module):
-    """Returns its inputs where a check allows them; None, or an error, where it does not.
+    """Returns its inputs if a check allows them; else returns None or raises an error.
 
     Args:
         check: A module that returns `allowed` (a bool) and optionally `reason`.
-        on_block: `"none"`: blocked inputs become None, and what follows is skipped. `"error"`: a `GuardError`.
-        **options: Those of `Module`.
+        on_block: `"none"`: blocked inputs become None, and the following modules are skipped. `"error"`: a
+            `GuardError`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what the check takes
+        inputs: the inputs of the check
         outputs: the inputs, or None
 
     Raises:
-        ConfigError: `check` is not a module, `on_block` another word.
+        ConfigError: `check` is not a module, or `on_block` is unknown.
         SchemaError: When composed: the check does not return `allowed`.
-        GuardError: When called: blocked, with `on_block="error"`; the message has the reason.
-        CallError: When called: the check returned nothing, or `allowed` is not a bool. Nothing passes unchecked.
+        GuardError: When called: the inputs are blocked, with `on_block="error"`; the message has the reason.
+        CallError: When called: the check returned None, or `allowed` is not a bool.
 
     Example:
         >>> import synmod as sm
@@ -393,7 +394,7 @@ class Guard(Module):
         self.on_block = checks.one_of("Guard", "on_block", on_block, ("none", "error"))
 
     async def call(self, inputs: Any) -> Any:
-        """Check the inputs, and let them pass."""
+        """Check the inputs, and return them if allowed."""
         verdict = await self.check(inputs)
         if verdict is None:
             raise CallError("Guard: the check returned None; it must return whether the inputs are `allowed`.")
@@ -406,28 +407,28 @@ class Guard(Module):
         raise GuardError(f"Guard: the inputs are blocked: {reason}")
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the inputs, once the check has declared whether they are allowed."""
+        """Return the inputs, after a check that the member declares `allowed`."""
         checks.must_return("Guard", "check", await self.check(inputs), "allowed")
         return inputs
 
 
 @registry.register_own()
 class Fallback(Returning[R]):
-    """Calls its members in turn until one does not fail.
+    """Calls its members in turn until one succeeds.
 
     Args:
-        *modules: The members, the one to prefer first.
-        on: Classes of exceptions after which the next member is called; every other one is raised at once.
-        **options: Those of `Module`.
+        *modules: The members, in order of preference.
+        on: Exception classes after which the next member is called; all others are raised at once.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what every member takes
-        outputs: one data model or None; schema `U` of the members' outputs where they differ
+        inputs: the inputs of every member
+        outputs: one data model or None; with schema `U` of the members' outputs if they differ
 
     Raises:
-        ConfigError: No members, one that is not a module, `on` that has no exception classes.
+        ConfigError: There are no members, one is not a module, or `on` is not exception classes.
         SchemaError: When composed: a member returns several data models.
-        Exception: When called: all members failed: the first failure, the others as notes on it.
+        Exception: When called: all members failed; the first failure, with the others as notes.
 
     Example:
         >>> import synmod as sm
@@ -439,7 +440,7 @@ class Fallback(Returning[R]):
         >>> sm.run(spare, Query(question="Who?"))["question"]
         'Who?'
 
-    Source: LangChain's `with_fallbacks`; differs: only on what is named.
+    Source: LangChain's `with_fallbacks`; differs: only for the named exceptions.
     """
 
     def __init__(
@@ -453,7 +454,7 @@ class Fallback(Returning[R]):
         self.on = checks.exceptions("Fallback", on)
 
     async def call(self, inputs: Any) -> Any:
-        """Call the members until one does not fail."""
+        """Call the members until one succeeds."""
         preferred, *others = self.modules
         try:
             return await preferred(inputs)
@@ -467,10 +468,10 @@ class Fallback(Returning[R]):
                     add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
             raise failure
         finally:
-            del failure  # no circle of an exception and the frame that holds it
+            del failure  # avoids a reference cycle of the exception and this frame
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what stands for the output of any member."""
+        """Return a symbol for the output of any member."""
         outputs = await side_by_side(self.modules, inputs)
         for module, output in zip(self.modules, outputs, strict=True):
             if isinstance(output, (list, tuple, dict)):
@@ -480,22 +481,22 @@ class Fallback(Returning[R]):
 
 @execution_of.register(Fallback)
 def execution_of_fallback(fallback: Fallback[Any]) -> Execution:
-    """Return alternatives: what a failed member did is taken back."""
+    """Return the members as alternatives: the stashes and pops of a failed member are undone."""
     return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
 
 def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
-    """Return the modules by label.
+    """Return the modules by label, checked.
 
     Raises:
-        ConfigError: Not a mapping, an empty one, a label that is not a string, a member that is not a module.
+        ConfigError: `routes` is not a mapping or is empty, a label is not a string, or a member is not a module.
     """
     if not isinstance(routes, Mapping) or not routes:
-        raise ConfigError(f"{kind}: {name} is {routes!r:.100}; write a mapping from label to module, not empty.")
+        raise ConfigError(f"{kind}: {name} is {routes!r:.100}; write a non-empty mapping from label to module.")
     checked: dict[str, Module] = {}
     for label, module in routes.items():  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(label, str) or not label:
-            raise ConfigError(f"{kind}: the label {label!r:.100} is not a text; labels are strings that are not empty.")
+            raise ConfigError(f"{kind}: the label {label!r:.100} is invalid; labels must be non-empty strings.")
         checked[label] = checks.member(kind, f"{name}[{label!r}]", module)
     return checked
 
@@ -515,19 +516,19 @@ def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
 
 
 def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
-    """Return how routes run: some of them, which is not known before."""
+    """Return how routes run: as alternatives, of which some may not run."""
     return Execution("one of", tuple(Child((attribute, label), module) for label, module in routes.items()))
 
 
 async def _take(routes: Mapping[str, Module], taken: Collection[str], inputs: Any) -> list[Any]:
-    """Return the outputs of the routes that are taken, called at once; None for the others."""
+    """Return the outputs of the routes taken, which run concurrently; None for the others."""
     outputs = await flow.together(*(partial(module, inputs) for label, module in routes.items() if label in taken))
     given = iter(outputs)
     return [next(given) if label in taken else None for label in routes]
 
 
 async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
-    """Return the outputs of alternatives on symbols: none sees what another one does to skip connections."""
+    """Return the outputs of alternatives on symbols; none sees the stashes and pops of another."""
     outputs: list[Any] = []
     attempts: list[Attempt] = []
     for module in modules:
@@ -540,7 +541,7 @@ async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
 
 
 def _merged(outputs: Sequence[Any], *, several: bool = False) -> Any:
-    """Return the one output that is there; where there may be several, the merge of those."""
+    """Return the only output that is not None; if there may be several, their merge."""
     if len(outputs) == 1:
         return outputs[0]
     return data.ops.logical_or(*outputs) if several else data.ops.logical_xor(*outputs)
@@ -559,21 +560,21 @@ _ERROR: Final = {"anyOf": [object_schema(type=_TEXT, message=_TEXT), _NULL]}
 
 @registry.register_own()
 class Parallel(Returning[R]):
-    """Calls all its members on the same inputs at once.
+    """Calls all its members on the same inputs concurrently.
 
-    The first failure cancels the other members, waits until they have ended, and is raised as itself.
+    The first failure cancels the other members, waits until they have ended, and is raised unchanged.
 
     Args:
         *modules: The members.
         merge: None for a tuple of their outputs, in order; "concat", "and" or "or" for one output.
-        **options: Those of `Module`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
-        inputs: what every member takes
-        outputs: a tuple of the members' outputs, or their merge by `sm.ops.concat`, `logical_and`, `logical_or`
+        inputs: the inputs of every member
+        outputs: a tuple of the members' outputs, or their merge by `sm.ops.concat`, `logical_and` or `logical_or`
 
     Raises:
-        ConfigError: No members, one that is not a module, or an unknown `merge` ('Did you mean').
+        ConfigError: There are no members, one is not a module, or `merge` is unknown ('Did you mean').
 
     Example:
         >>> import synmod as sm
@@ -616,22 +617,22 @@ class Parallel(Returning[R]):
             self.merge = merge
 
     async def call(self, inputs: Any) -> Any:
-        """Call all members at once.
+        """Call all members concurrently.
 
         Raises:
-            DataError: `merge="concat"`, and a member gave None.
-            Exception: The first failure of a member, as itself.
+            DataError: A member returned None, with `merge="concat"`.
+            Exception: The first failure of a member, unchanged.
         """
         if data.is_symbolic(inputs):
             return await self.compute_output_spec(inputs)
         return self._merged(await flow.together(*(partial(module, inputs) for module in self.modules)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return what the members return, merged."""
+        """Return the outputs of the members, merged."""
         return self._merged([await module(inputs) for module in self.modules])
 
     def _merged(self, outputs: list[Any]) -> Any:
-        """Return a tuple, or the merge; of one output, that output."""
+        """Return the outputs as a tuple, or merged; a single output needs no merge."""
         if self.merge is None:
             return tuple(outputs)
         return outputs[0] if len(outputs) == 1 else _MERGES[self.merge](*outputs)
@@ -639,26 +640,26 @@ class Parallel(Returning[R]):
 
 @registry.register_own()
 class Map(Returning[R]):
-    """Calls a module on every item of a list, a bounded number at once; results in the order of the items.
+    """Calls a module on every item of a list, with bounded concurrency; results are in the order of the items.
 
     Args:
-        module: What is called on each item.
-        field: The list field whose items are mapped; the list of results takes its place. Items that are texts, numbers
-            or truths go in as `{"value": item}`. None maps a list of data models.
-        concurrency: How many items are at work at once.
-        on_error: `"raise"`: the first failure ends the others and is raised, its index as a note. `"collect"`: every
-            result is `{"value": item or null, "error": null or {"type", "message"}}`.
-        **options: Those of `Module`.
+        module: The module to call on each item.
+        field: The list field whose items are mapped; the results replace them. Strings, numbers and booleans are passed
+            as `{"value": item}`. None maps a list of data models.
+        concurrency: Maximum number of concurrent items.
+        on_error: `"raise"`: the first failure cancels the others and is raised, with its index as a note. `"collect"`:
+            every result is `{"value": item or null, "error": null or {"type", "message"}}`.
+        **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: a data model with the list field, or a list of data models
         outputs: the same data model with other items in the field, or a list
 
     Raises:
-        ConfigError: `module` is not a module, `field` not a name, `concurrency` not a count, `on_error` another word.
-        ArgumentError: No `field`, and the input is not a list of data models.
-        SchemaError: The field is not there ('Did you mean'), or is not a list of objects or plain values.
-        CallError: When called: the module gave None for an item of a field, where nothing stands for "not there".
+        ConfigError: `module` is not a module, `field` not a name, `concurrency` not a count, or `on_error` unknown.
+        ArgumentError: `field` is not given, and the input is not a list of data models.
+        SchemaError: The field does not exist ('Did you mean'), or is not a list of objects or plain values.
+        CallError: When called: the module returned None for an item of a field, which a list of data cannot hold.
 
     Example:
         >>> import synmod as sm
@@ -730,16 +731,16 @@ class Map(Returning[R]):
         for index, result in enumerate(results):
             if result is None:
                 raise CallError(
-                    f"Map: the module gave None for item {index} of {self.field!r}, and a list of data has no place "
-                    "for it; map a list of data models, or collect with on_error='collect'."
+                    f"Map: the module returned None for item {index} of {self.field!r}, which a list of data cannot "
+                    "hold; map a list of data models, or collect with on_error='collect'."
                 )
         json = frozen(inputs)
-        if items is not None:  # else an optional list, which is not there
+        if items is not None:  # else an optional list that is absent
             json = frozen({**json, self.field: results})
         return data.wrap(json, data.with_items(data.schema_of(inputs), self.field, common_schema(results)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the inputs with other items; for a list of symbols, what the module returns for each."""
+        """Return the inputs with the new items; for a list of symbols, the output of the module for each."""
         if self.field is None:
             return [self._result_symbol(await self.module(item)) for item in self._list(inputs)]
         output = self._result_symbol(await self.module(data.symbol(data.items_of(data.schema_of(inputs), self.field))))
@@ -758,7 +759,7 @@ class Map(Returning[R]):
         """Return the inputs as a list of items."""
         if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(
-                f"Map: the input is one {type(inputs).__name__}, and `field` is not given; name the list to map, "
+                f"Map: the input is one {type(inputs).__name__}, and `field` is not given; name the field to map, "
                 "Map(module, 'documents'), or pass a list of data models."
             )
         return list(inputs)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -769,7 +770,7 @@ class Map(Returning[R]):
 
 
 def common_schema(values: Iterable[Any]) -> data.Schema | None:
-    """Return the one schema of several values: theirs if they agree, else `U` of them; None without any."""
+    """Return the common schema of values: theirs if they agree, else `U` of their schemas; None for no values."""
     schemas = list({id(schema): schema for schema in map(data.schema_of, values)}.values())
     if len(schemas) > 1:
         return data.schema_of(data.ops.logical_xor(*map(data.symbol, schemas)))
@@ -777,13 +778,13 @@ def common_schema(values: Iterable[Any]) -> data.Schema | None:
 
 
 def _collecting_schema(item: data.Schema | None) -> data.Schema:
-    """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; None for no item at all."""
+    """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; `item` is None for none."""
     value, definitions = apart(item) if item is not None else (_NULL, {})
     return data.trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
 
 
 def _collected(results: list[Any]) -> list[Any]:
-    """Return results, None and `Failed` as data of one schema."""
+    """Return results, including None and `Failed`, as data with one schema."""
     schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, flow.Failed)))
     return [data.wrap(frozen(_record(result)), schema) for result in results]
 

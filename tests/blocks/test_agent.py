@@ -359,7 +359,7 @@ async def test_what_is_not_approved_is_reported():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: sm.Agent([]), "not empty"),
+        (lambda: sm.Agent([]), "non-empty"),
         (lambda: sm.Agent(add), "list of tools"),
         (lambda: sm.Agent([add, add]), "two of them have the name 'add'"),
         (lambda: sm.Agent([sm.Identity()]), "does not declare"),

@@ -119,7 +119,7 @@ async def test_a_module_of_ones_own_decides():
     route = sm.Route(chosen, {"Who?": sm.Identity(), "Why?": saying("B")}, inject=True)
     assert (await route(ASKED)).get_json() == {"question": "Who?", "choice": "Who?"}
     assert (await route(Query.to_symbolic_data_model())).keys() == ("question", "choice", "answer")
-    with pytest.raises(sm.CallError, match=r"there are Who\?, Why\?"):
+    with pytest.raises(sm.CallError, match=r"the routes are Who\?, Why\?"):
         await route(Query(question="How?"))
     nobody = sm.Route(sm.Lambda(lambda _: None, output=Choice), {"a": saying("A")}, merge=False)
     assert await nobody(ASKED) == (None,)
@@ -142,7 +142,7 @@ async def test_route_selects_by_a_field():
     one, two = await route(ASKED)
     assert one["answer"] == "A"
     assert two is None
-    with pytest.raises(sm.CallError, match=r"there are Who\?, Why\?"):
+    with pytest.raises(sm.CallError, match=r"the routes are Who\?, Why\?"):
         await route(Query(question="How?"))
     kept = sm.Route(sm.Identity(), routes, key="question", default="Why?")
     assert (await kept(Query(question="How?")))["answer"] == "B"
@@ -206,8 +206,8 @@ async def test_several_data_models_select_nothing(block):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: sm.Branch({}), "write a mapping"),
-        (lambda: sm.Branch([sm.Identity()]), "write a mapping"),
+        (lambda: sm.Branch({}), "write a non-empty mapping"),
+        (lambda: sm.Branch([sm.Identity()]), "write a non-empty mapping"),
         (lambda: sm.Branch({1: sm.Identity()}), "the label 1"),
         (lambda: sm.Branch({"a": len}), "branches\\['a'\\] is a builtin"),
         (lambda: sm.Branch({"a": sm.Identity()}, questoin="?"), "Did you mean 'question'"),

@@ -197,7 +197,7 @@ async def test_repeat_has_a_limit():
 async def test_repeat_gives_what_it_takes():
     """A module whose output grows from round to round is refused when composed."""
     grows = sm.Parallel(sm.Identity(), sm.Identity(), merge="concat")
-    with pytest.raises(sm.SchemaError, match="must return what it takes"):
+    with pytest.raises(sm.SchemaError, match="must return the schema that it takes"):
         await sm.Repeat(grows, 2)(Count.to_symbolic_data_model())
     assert (await sm.Repeat(grows, 1)(Count.to_symbolic_data_model())).keys() == ("n", "n_1")
 

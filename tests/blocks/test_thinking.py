@@ -151,7 +151,7 @@ async def test_meanings_are_rules_for_the_embedded_model():
     [
         ([], "empty"),
         ({}, "empty"),
-        (["a", "b", "a"], "'a' is there twice"),
+        (["a", "b", "a"], "'a' is repeated"),
         (["a", 3], "label 3, or"),
         ({"a": 3}, "'a'"),
         ({1: "a"}, "label 1, or"),
