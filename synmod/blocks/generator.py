@@ -229,6 +229,7 @@ class Generator(Module, Generic[M]):
             "sample": None if sample is None else lm.check_sample(sample),
             "structured": lm.check_structured(structured, kind),
             "reasoning_field": form.reasoning,
+            "data_model": data.model_of(form.output),
         }
         if language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
@@ -263,8 +264,7 @@ class Generator(Module, Generic[M]):
             CallError: The inputs are a list, tuple or dict of data models.
             DataError: A conversation among the inputs has a system turn.
             DataError: The inputs have audio at a URL, which messages do not support.
-            SchemaError: A validator of the output's class refuses the reply.
-            ModelError: The model call failed.
+            ModelError: The model call failed; as BadReplyError also where the class of the output refuses the reply.
         """
         return self._result(inputs, await self._reply(self._prompt(inputs)))
 
@@ -322,21 +322,14 @@ class Generator(Module, Generic[M]):
         return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), data.schema_of(inputs))
 
     def _outputs(self, reply: lm.LMReply) -> data.JsonDataModel[Any]:
-        """Return the output for a reply that satisfies the schema.
-
-        Raises:
-            SchemaError: A validator of the output's class refuses the reply.
-        """
+        """Return the output for a valid reply."""
         form, json = self._form, reply.json
         if form.asked is None:
             message = data.ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning)
             return message.to_json_data_model()
         if form.hidden is not None:
             json = frozen({name: value for name, value in json.items() if name != form.hidden})
-        model = data.model_of(form.output)
-        if model is not None:
-            data.validator_faults(model, json, "the reply")
-        return data.wrap(json, data.schema_of(form.output), model)
+        return data.wrap(json, data.schema_of(form.output), data.model_of(form.output))
 
     def _refuse_nest(self, inputs: Any) -> None:
         """Raise a CallError for a list, tuple or dict of data models: a prompt has one data model as its inputs."""

@@ -226,13 +226,19 @@ async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> 
     A reply is kept before it is returned, unless it was cut off or quotes a secret.
     """
     key = request_key(call.model, request)
-    if (entry := await cache.find(key)) is not None:
-        return records.reply_of_entry(entry, call.elapsed_s)
+
+    async def find() -> LMReply | None:
+        entry = await cache.find(key)
+        reply = None if entry is None else records.reply_of_entry(entry, call.elapsed_s)
+        return None if reply is None or replies.faults_of_class(request, reply.json) else reply
+
+    if (found := await find()) is not None:
+        return found
     await call.prepare(request)
 
     async def ask() -> LMReply:
-        if (entry := await cache.find(key)) is not None:  # an equal call may just have ended
-            return records.reply_of_entry(entry, call.elapsed_s)
+        if (found := await find()) is not None:  # an equal call may just have ended
+            return found
         reply = await _valid(call, request)
         entry = records.entry_of(reply)
         text = dump_json(entry)
@@ -240,7 +246,7 @@ async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> 
             await cache.keep(key, entry)
         return reply
 
-    return await once(call, key, ask)
+    return await once(call, (key, request.data_model), ask)
 
 
 def request_key(model: SharedModel, request: LMRequest) -> str:

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Self, TypeVar, cast, overload
 
+from pydantic import BaseModel
+
 from synmod.cache import Cache
-from synmod.data import Schema, declare
+from synmod.data import Schema, declare, model_of
 from synmod.errors import BuildError, ConfigError, UnboundModelError
 from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
 from synmod.scope import current_call, reset
@@ -29,7 +31,9 @@ from .streaming import LMStream
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
 
-_CALL_KEYWORDS: Final = ("schema", "tools", "stream", "sample", "timeout_s", "structured", "reasoning_field")
+_CALL_KEYWORDS: Final = (
+    "schema", "tools", "stream", "sample", "timeout_s", "structured", "reasoning_field", "data_model"
+)  # fmt: skip
 
 
 class SharedModel:
@@ -351,6 +355,7 @@ class LanguageModel(SharedModel):
         timeout_s: float | None = None,
         structured: str | None = None,
         reasoning_field: str | None = None,
+        data_model: type[BaseModel] | None = None,
         **params: Json,
     ) -> records.LMReply | LMStream:
         """Call the model.
@@ -368,6 +373,8 @@ class LanguageModel(SharedModel):
             structured: How to ask for the schema in this call, instead of the model's.
             reasoning_field: The field of the schema that the provider's own reasoning may fill: where a reply lacks
                 it and comes with reasoning; where the provider is known to reason, it is not even asked for.
+            data_model: The class whose validators the reply must pass besides the schema; `schema`, where it is a
+                class.
             **params: Sampling parameters; they win over the model's.
 
         Returns:
@@ -403,6 +410,7 @@ class LanguageModel(SharedModel):
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
             raise ConfigError(f"{name}: reasoning_field: {got}.")
+        model_class = data_model or (None if type(schema) is Schema else model_of(schema))
         own = params and options.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
         draw = current_sample() if sample is None else check_sample(sample)
         level = options.check_structured(structured, name)
@@ -416,7 +424,8 @@ class LanguageModel(SharedModel):
                 choice = chosen(merged["tool_choice"], functions, name)
                 merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
             by = level or model.settings.structured
-            return records.LMRequest(model.model, checked, wanted, functions, choice, merged, draw, by, reasoning_field)
+            asked = checked, wanted, functions, choice, merged, draw, by, reasoning_field, model_class
+            return records.LMRequest(model.model, *asked)
 
         models = (stand_in or self).tried()
         if stand_in is None and len(models) > 1:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from pydantic import BaseModel
+
 from synmod.data import Schema, ToolCall, content_part, dump_json
 from synmod.errors import DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
@@ -173,6 +175,7 @@ class LMRequest:
         sample: The number of this draw among independent draws of one request; never sent.
         structured: How to ask for the schema: `schema`, `json`, `tool`, `prompt`, or None for the best of it.
         reasoning_field: The field of the schema that native reasoning fills where a reply lacks it; or None.
+        data_model: The class whose validators a reply must pass besides; or None.
 
     Source: OpenAI's chat completions, pydantic-ai's model requests.
     """
@@ -186,6 +189,7 @@ class LMRequest:
     sample: int = 0
     structured: str | None = None
     reasoning_field: str | None = None
+    data_model: type[BaseModel] | None = None
 
 
 @dataclass(frozen=True)

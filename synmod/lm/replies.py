@@ -4,16 +4,17 @@ What a model writes is never more than a key into the tools of its own request: 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from json import JSONDecoder
 from typing import Any, Final, NamedTuple
 
-from synmod.data import Schema, ToolCall, declare, parse_frozen, problems
-from synmod.errors import ConfigError, DataError, SchemaTooComplex
+from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, schema_of_class, validator_faults
+from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex
 from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
 
-from .prompt import json_text
+from .prompt import fields_of, json_text
 from .records import LMReply, LMRequest, Message, message
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -248,32 +249,63 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     reasoning = None
     if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
         reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
-    read = read_reply(reply.text, request.schema, reasoning)
+    read = read_reply(reply.text, request.schema, reasoning, partial(faults_of_class, request))
     if reply.finish_reason == "length" and (read.reason or not isinstance(read.json, dict | list)):
         return Read(None, "length")
     return read
 
 
-def read_reply(text: str, schema: Schema, reasoning: Mapping[str, str] | None = None) -> Read:
-    """Read the value of `schema` out of `text`; `reasoning` is put in front of an object that lacks its field."""
+def read_reply(
+    text: str,
+    schema: Schema,
+    reasoning: Mapping[str, str] | None = None,
+    faults_of: Callable[[Json], tuple[tuple[str, str], ...]] = lambda _: (),
+) -> Read:
+    """Read the value of `schema` out of `text`.
+
+    Args:
+        text: The reply.
+        schema: What the value satisfies.
+        reasoning: Put in front of an object that lacks its field.
+        faults_of: Returns what is wrong with a value that is valid for the schema.
+    """
     bare = error = ""
     for bare in dict.fromkeys((text, _bare(text))):
         try:
-            return _judged(parse_frozen(bare), schema, reasoning)
+            return _judged(parse_frozen(bare), schema, reasoning, faults_of)
         except DataError as fault:
             error = str(fault)
     if not bare:
         return Read(None, "empty", (("", "the reply is empty"),))
     first: Read | None = None
     for json in _containers_in(bare):
-        read = _judged(json, schema, reasoning)
+        read = _judged(json, schema, reasoning, faults_of)
         if not read.reason:
             return read
         first = first or read
     return first or Read(None, "not_json", (("", error),))
 
 
-def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> Read:
+def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ...]:
+    """Return why the class of a request refuses a value, as (pointer, text); its reasoning field may be our own."""
+    model, field = request.data_model, request.reasoning_field
+    if model is None or not is_object(json):
+        return ()
+    if field in json and field not in fields_of(schema_of_class(model)):
+        json = {name: value for name, value in json.items() if name != field}
+    try:
+        validator_faults(model, frozen_dict(json), "the reply")
+    except SchemaError as error:
+        return tuple((fault.pointer, f"{fault.wanted}, got {fault.got}") for fault in error.errors[:_MOST_ERRORS])
+    return ()
+
+
+def _judged(
+    json: Json,
+    schema: Schema,
+    reasoning: Mapping[str, str] | None,
+    faults_of: Callable[[Json], tuple[tuple[str, str], ...]],
+) -> Read:
     """Validate a value."""
     if reasoning and is_object(json):
         json = frozen_dict({**reasoning, **json})  # a field of its own wins
@@ -281,7 +313,7 @@ def _judged(json: Json, schema: Schema, reasoning: Mapping[str, str] | None) -> 
         found = problems(schema, json, limit=_MOST_ERRORS)
     except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
         return Read(None, "schema", (("", str(error)),))
-    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found)
+    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found) or faults_of(json)
     return Read(None, "schema", faults) if faults else Read(json)
 
 

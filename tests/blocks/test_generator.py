@@ -1,6 +1,7 @@
 """Generator: one typed model call, from inputs to output."""
 
 import asyncio
+import datetime as dt
 import json
 from typing import Literal
 
@@ -320,12 +321,45 @@ def test_images_follow_a_jinja_template():
 
 
 async def test_a_failing_reply_raises():
-    """An invalid reply is an error, never a value; a class's own validator refuses with its path."""
+    """An invalid reply is an error, never a value."""
     with pytest.raises(BadReplyError):
         await Generator(Answer, language_model=ScriptedLM(["prose"], cycle=True))(Query(question="a"))
-    with pytest.raises(SchemaError, match="must be even"):
-        await Generator(Even, language_model=ScriptedLM([{"number": 3}]))(Query(question="a"))
     assert (await Generator(Even, language_model=ScriptedLM([{"number": 4}]))(Query(question="a"))).to().number == 4
+
+
+async def test_a_reply_that_the_class_refuses_is_repaired():
+    """Validators, and what a schema does not check, such as a date: one more request, then a BadReplyError."""
+
+    class Visit(sm.DataModel):
+        day: dt.date
+
+    model = ScriptedLM([{"day": "tomorrow"}, {"day": "2026-01-02"}])
+    visit = await Generator(Visit, language_model=model)(Query(question="a"))
+    assert visit.to().day == dt.date(2026, 1, 2)
+    assert "- /day: " in model.requests[1].messages[-1]["content"]
+    with pytest.raises(BadReplyError, match="must be even") as caught:
+        await Generator(Even, language_model=ScriptedLM([{"number": 3}], cycle=True))(Query(question="a"))
+    assert caught.value.reason == "schema"
+    assert [pointer for pointer, _ in caught.value.errors] == ["/number"]
+    hidden = ScriptedLM([{"thinking": "x", "number": 3}, {"thinking": "x", "number": 4}])
+    thought = await sm.ChainOfThought(Even, return_thinking=False, language_model=hidden)(Query(question="a"))
+    assert thought.to().number == 4
+    other = sm.Fallback(
+        Generator(Even, language_model=ScriptedLM([{"number": 3}], cycle=True)), sm.Constant(Even(number=2))
+    )
+    assert (await other(Query(question="a")))["number"] == 2
+
+
+async def test_a_reply_that_the_class_refuses_is_not_kept():
+    """Neither in the cache, nor taken from it by a class of the same schema that refuses it."""
+    model, schema = FunctionLM(lambda request: next(replies), cache=sm.Cache()), Even.get_schema()
+    replies = iter([{"number": 3}, {"number": 4}, {"number": 5}, {"number": 6}])
+    assert (await model("a", Even)).json == {"number": 4}
+    assert (await model("a", Even)).json == {"number": 4}
+    assert (await model("b", schema)).json == {"number": 5}
+    assert (await model("b", schema)).json == {"number": 5}
+    assert (await model("b", Even)).json == {"number": 6}
+    assert len(model.requests) == 4
 
 
 async def test_a_list_of_inputs_is_told_how_to_merge():
