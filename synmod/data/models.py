@@ -168,7 +168,7 @@ class SymbolicDataModel(Described[Any]):
 
     @property
     def name(self) -> str:
-        """The label. If a field `name` is declared, this is the field, which has no value yet: SymbolicValueError."""
+        """The label; SymbolicValueError if a field `name` is declared, since the field has no value yet."""
         if "name" in properties_of(self._schema):
             self._refuse_value("name")
         return label(self)

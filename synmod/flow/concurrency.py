@@ -408,7 +408,7 @@ class Shown:
 
 
 def shown(progress: Progress | bool | None) -> Shown:
-    """Return a wrapper of the given object, of nothing for False, and for None of a bar if a person is watching.
+    """Return `progress` in a wrapper: nothing for False, and for None a bar if a person is watching.
 
     Args:
         progress: As `sm.map_concurrently` and `sm.evaluate` take it.

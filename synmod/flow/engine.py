@@ -171,7 +171,7 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
             async with aio.task_group() as run.group:
                 run.start(ready)
         finally:
-            run.group = None  # its tasks refer to the run: breaks the cycle, so that reference counting frees values
+            run.group = None  # its tasks refer to the run: without this cycle, reference counting frees the values
     values = run.values
     return map_leaves(lambda ref: values[ref.index], plan.outputs)
 

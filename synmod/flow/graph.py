@@ -219,7 +219,7 @@ def steps_between(inputs: Any, outputs: Any) -> tuple[Step, ...]:
 
 
 class _Search:
-    """The depth-first search: what has been seen, what came out, what is missing."""
+    """The depth-first search: the steps seen, the steps found in order, and the sources that are missing."""
 
     def __init__(self, cuts: set[Key]) -> None:
         self.cuts = cuts
