@@ -180,7 +180,7 @@ def one_value(value: Any, name: str) -> Any:
 
 def _own_field(x: Any, name: str) -> str | None:
     """Return the last declared field with that name, or with that name and a number from merging."""
-    ours = re.compile(rf"{re.escape(name)}(_\d+)?")
+    pattern = re.compile(rf"{re.escape(name)}(_\d+)?")
     return next(
-        (field for field in reversed([*data.parts_of(data.schema_of(x)).fields]) if ours.fullmatch(field)), None
+        (field for field in reversed([*data.parts_of(data.schema_of(x)).fields]) if pattern.fullmatch(field)), None
     )

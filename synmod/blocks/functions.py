@@ -248,7 +248,7 @@ class Xor(_Merge):
 
     Schemas:
         inputs: two or more data models or None, or one list or tuple of them
-        outputs: `U` of the inputs: the only one that is not None; None if there is no such one, or several
+        outputs: `U` of the inputs: the only one that is not None; None if all are None, or several are not
 
     Raises:
         ConfigError: An unknown keyword.
@@ -305,7 +305,7 @@ class InMask(_Operation):
 
     Raises:
         ArgumentError: When composed or called: the mask has an invalid type.
-        SchemaError: When composed or called: a pattern matches nothing, or there is none.
+        SchemaError: When composed or called: a pattern matches nothing, or there are no patterns.
 
     Example:
         >>> import synmod as sm
@@ -341,7 +341,7 @@ class OutMask(InMask):
 
     Raises:
         ArgumentError: When composed or called: the mask has an invalid type.
-        SchemaError: When composed or called: a pattern matches nothing, or there is none.
+        SchemaError: When composed or called: a pattern matches nothing, or there are no patterns.
 
     Example:
         >>> import synmod as sm

@@ -15,7 +15,7 @@ from synmod.module import Module, ModuleOptions
 M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(lm.SAMPLING)
-_WORDS_OF_OTHERS: Final = {
+_SYNONYMS: Final = {
     "lm": "language_model", "llm": "language_model", "model": "language_model", "signature": "data_model",
     "response_model": "data_model", "output_type": "data_model", "system_prompt": "instructions", "demos": "examples",
 }  # fmt: skip
@@ -49,7 +49,7 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
         return {}
     spec = inspect.getfullargspec(block.__init__)
     own = [*spec.args[1:], *spec.kwonlyargs]
-    for name, ours in _WORDS_OF_OTHERS.items():
+    for name, ours in _SYNONYMS.items():
         if name in given and name not in own:
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
     if "tools" in given:

@@ -240,9 +240,9 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
             extend_paths(module)
             return
         try:
-            mine, other = take_turn(module)
-            if mine is not None:
-                await _build(mine, module, args, kwargs)
+            own, other = take_turn(module)
+            if own is not None:
+                await _build(own, module, args, kwargs)
             elif other is not None:
                 await wait_for(other)
         except BaseException as error:
@@ -252,9 +252,9 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
             await other.over.wait()
 
 
-async def _build(mine: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Run the module's own `build` in the block `mine`."""
-    with mine:
+async def _build(block: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own `build` in its block."""
+    with block:
         before = dict(attributes_of(module))
         inputs = _symbols_for(module, args, kwargs)
         await _announced(module, inputs)
@@ -513,7 +513,7 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
                 plain = False
                 break
     if not plain:
-        if is_not_taken(call, args) and declaring.passes_none(module):
+        if is_not_taken(call, args, kwargs) and declaring.passes_none(module):
             return no_outputs(module)
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)

@@ -310,7 +310,7 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
     for name in cast("Mapping[str, Any]", schemas):
         if name not in signature.parameters:
             raise errors.ConfigError(
-                f"{where(module)}: build{signature} takes no {name!r}, which its build config names."
+                f"{where(module)}: build{signature} has no parameter {name!r}, which its build config has."
                 f"{leaves.did_you_mean(name, signature.parameters)}"
             )
     return {name: _from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
@@ -483,7 +483,7 @@ class ModuleMeta(ABCMeta):
 
     if not TYPE_CHECKING:  # type checkers read the `__init__` of the class instead
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
             """Record the arguments, make the instance, and mark its construction as ended."""
             arguments = capture(cls._declaration, args, kwargs)
             module = cls.__new__(cls, *args, **kwargs)

@@ -16,7 +16,7 @@ from synmod.errors import ArgumentError, CallError, DataError, NoCallError, Sche
 from synmod.leaves import KeyPath, did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
 
-from .declaring import POSITIONAL, UNDECLARED, CallSignature
+from .declaring import POSITIONAL, SPECS, UNDECLARED, CallSignature
 from .record import Module, kind_text, where
 from .structure import is_ready_here
 
@@ -147,13 +147,17 @@ def _paired(wanted: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPat
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
-def is_not_taken(call: CallSignature, args: tuple[Any, ...]) -> bool:
-    """Whether a positional argument is None (or a nest of None only) and its parameter does not accept None.
+def is_not_taken(call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an argument of data is None (or a nest of None only) and its parameter does not accept None.
 
-    All arguments for `*args` count as one nest.
+    All arguments for `*args` count as one nest. By keyword, data are what is annotated with a data model.
     """
     for parameter, argument in zip(call.positional, args, strict=False):
         if not parameter.takes_none and is_nothing(argument):
+            return True
+    for name, argument in kwargs.items():
+        parameter = call.keyword(name)
+        if parameter is not None and parameter.model and not parameter.takes_none and is_nothing(argument):
             return True
     rest = args[len(call.positional) :]
     return bool(rest) and call.rest is not None and not call.rest.takes_none and all(map(is_nothing, rest))
@@ -279,7 +283,14 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
     except TypeError as error:
         unknown = [name for name in kwargs if call.keyword(name) is None]
         fault = f"unknown argument {unknown[0]!r}" if unknown else str(error)
-        hint = did_you_mean(unknown[0], list(call.named)) if unknown else ""
+        hint = did_you_mean(unknown[0], [*call.named, "training"]) if unknown else ""
+        if len(args) > len(call.positional) and call.rest is None:
+            fault = "too many positional arguments"
+            declared = list(inspect.signature(type(module).call).parameters)
+            if declared[:1] != ["self"]:
+                hint = f" Is `self` missing? It was declared as call({', '.join(declared)})."
+            elif len(call.positional) == 1:
+                hint = " It takes one data model: several are combined by `x + y`."
         count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
         if unknown and not args and call.positional:
             model = call.positional[0].model
@@ -339,6 +350,13 @@ class Demand(NamedTuple):
     nest: Any
 
 
+def declared_spec(module: Module, name: str) -> Any:
+    """Return `input_spec` or `output_spec` of a module, else of its class, else _UNSET; never that of a `__getattr__`."""
+    on_class = SPECS[name]
+    default = getattr(module, on_class) if hasattr(type(module), on_class) else _UNSET
+    return module.__dict__.get(name, default)
+
+
 class Contract:
     """The requirements on the inputs of one module, with the schemas known to satisfy them.
 
@@ -351,7 +369,7 @@ class Contract:
         record = module._record
         call = record.declaration.call
         self.annotated = any(p.model for p in (*call.positional, *call.named.values(), call.rest, call.others) if p)
-        held = module.__dict__.get("input_spec", getattr(module, "_class_input_spec", _UNSET))
+        held = declared_spec(module, "input_spec")
         self.spec: Any = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
         self.built_on: Mapping[str, Any] | None = None
         if held is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):
@@ -471,7 +489,7 @@ class DeclaredOutputs:
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
-        spec = module.__dict__.get("output_spec", getattr(module, "_class_output_spec", _UNSET))
+        spec = declared_spec(module, "output_spec")
         if spec is _UNSET or spec is None:
             flow = module._record.flow
             spec = declaration.call.outputs if flow is None else flow.output_symbols()

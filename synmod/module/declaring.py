@@ -5,7 +5,7 @@ Rooms above register their contributions (skips, orders of steps, attempts, pict
 
 import inspect
 import typing
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
@@ -23,15 +23,31 @@ UNDECLARED: Final = object()
 """A placeholder for an annotation that does not declare data."""
 
 
-def resolved_annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function, or of the function it wraps, without those that cannot be evaluated."""
+def resolved_annotations(function: Callable[..., Any], needed: Container[str] | None = None) -> dict[str, Any]:
+    """Return the annotations of a function, or of the function it wraps, without those that are no expressions.
+
+    Args:
+        function: The function.
+        needed: The parameters (and "return") whose annotations must not name anything unknown; None for all.
+
+    Raises:
+        ConfigError: A needed annotation has a name that is not defined.
+    """
     function = inspect.unwrap(function)
     resolved: dict[str, Any] = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
         alone = SimpleNamespace(__annotations__={name: annotation})
         try:
             hints = typing.get_type_hints(alone, getattr(function, "__globals__", {}), include_extras=True)
-        except Exception:  # noqa: BLE001, S112  # an annotation may be any expression
+        except (NameError, AttributeError) as error:
+            if needed is None or name in needed:
+                raise ConfigError(
+                    f"{function.__qualname__}: the name {error.name!r} in the annotation `{name}: {annotation}` is not "
+                    "defined: define or import it at the top level of its module, or drop `from __future__ import "
+                    "annotations`."
+                ) from None
+            continue
+        except Exception:  # noqa: BLE001, S112  # an annotation may be any text
             continue
         resolved[name] = hints[name]
     return resolved
@@ -151,16 +167,19 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
         function: The `call` of the class.
 
     Raises:
-        ConfigError: `training` can only be given by position.
+        ConfigError: `training` can only be given by position, there is no `self`, or an annotation of data or of the
+            output has a name that is not defined.
     """
     signature = own_signature(function)
     parameters = list(signature.parameters.values())
     training = signature.parameters.get("training")
     if training is not None and training.kind is inspect.Parameter.POSITIONAL_ONLY:
-        raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules give it by keyword.")
-    hints = resolved_annotations(function)
+        raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules pass it by keyword.")
+    before = parameters[: parameters.index(training)] if training is not None else parameters
+    of_data = {p.name for p in before if p.kind in (*POSITIONAL, p.VAR_POSITIONAL)}
+    hints = resolved_annotations(function, {*of_data, "return"})
     accepts_none = bool(getattr(cls, "accepts_none", False))
-    ours = (getattr(function, "__module__", None) or "").startswith("synmod.")  # None for what `exec` made
+    in_synmod = (getattr(function, "__module__", None) or "").startswith("synmod.")  # None for a function of `exec`
     read: dict[str, Parameter] = {}
     for p in parameters:
         inner, optional = without_none(hints.get(p.name, UNDECLARED))
@@ -168,11 +187,10 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
         takes_none = accepts_none or optional or p.default is None
         required = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         read[p.name] = Parameter(
-            p.name, takes_none, model, required, model is not None or (ours and p is parameters[0])
+            p.name, takes_none, model, required, model is not None or (in_synmod and p is parameters[0])
         )
-    before = parameters[: parameters.index(training)] if training is not None else parameters
     positional = tuple(read[p.name] for p in before if p.kind in POSITIONAL)
-    rest = _only(before, inspect.Parameter.VAR_POSITIONAL)  # behind `training` nothing can be given by position
+    rest = _only(before, inspect.Parameter.VAR_POSITIONAL)  # after `training`, no argument is positional
     others = _only(parameters, inspect.Parameter.VAR_KEYWORD)
     named = {p.name: read[p.name] for p in parameters if p.kind in _BY_NAME and p is not training}
     open_otherwise = [name for name in named if named[name].required and named[name] not in positional]
@@ -387,7 +405,7 @@ class ModuleOf(Protocol[R_co]):
 
     @property
     def built(self) -> bool:
-        """As for every module; tells modules from other callables."""
+        """As for every module; distinguishes modules from other callables."""
         ...
 
     def __call__(self, inputs: data.JsonDataModel[Any], /) -> Coroutine[Any, Any, R_co]:

@@ -135,7 +135,7 @@ class Module(metaclass=ModuleMeta):
         build = empty_build
         compute_output_spec = default_output_spec
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, /, *_args: Any, **_kwargs: Any) -> Self:
         module = object.__new__(cls)
         declared = declaration_of(cls)
         record = ModuleRecord(
@@ -194,7 +194,7 @@ class Module(metaclass=ModuleMeta):
         trainable: bool | None = None,
         name: str | None = None,
         description: str | None = None,
-        type: type[tree.Variable] = tree.Param,  # noqa: A002  # the word of the contract
+        type: type[tree.Variable] = tree.Param,  # noqa: A002  # the public name
     ) -> tree.Variable:
         """Make a Variable and store it as the attribute of its name.
 
@@ -573,7 +573,7 @@ class Module(metaclass=ModuleMeta):
         """The rewards under this module so far in the running entry call; () outside a call."""
         return rewards_of(self._record)
 
-    def sow(self, type: type[tree.Variable], name: str, value: Any) -> bool:  # noqa: A002  # the word of the contract
+    def sow(self, type: type[tree.Variable], name: str, value: Any) -> bool:  # noqa: A002  # the public name
         """Record an intermediate value of the running call, for the open `sm.capture(type)` blocks.
 
         Nothing is written into the module, so concurrent samples never mix; a trace records nothing.

@@ -234,7 +234,7 @@ def take_turn(module: Module) -> tuple[Build | None, Build | None]:
     """Begin the build of a module, or return the build to wait for.
 
     Returns:
-        `(mine, None)` to run a new build, `(None, other)` to wait, `(None, None)` if the module is built.
+        `(own, None)` to run a new build, `(None, other)` to wait, `(None, None)` if the module is built.
 
     Raises:
         BuildError: The running code is part of the other build, or of one that the other waits for.

@@ -123,7 +123,7 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
     return tuple(path for path, _ in changes)
 
 
-def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: bool = True, **attrs: Any) -> None:  # noqa: A002  (the word of the contract)
+def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: bool = True, **attrs: Any) -> None:  # noqa: A002  (the public name)
     """Set plain attributes on every matching node that has them.
 
     Every check comes before the first write.
@@ -193,7 +193,7 @@ def _is_structure(value: Any) -> bool:
     return kind == VARIABLE or (kind != STATIC and holds_node(value))
 
 
-def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the word of the contract)
+def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the public name)
     """Remove the matching Variables from a program, at all their paths.
 
     Attributes and dict entries can be removed; a sealed module is sealed again.

@@ -92,7 +92,7 @@ class OfType(Filter):
 
     looks_at_path = False
 
-    def __init__(self, type: type) -> None:  # noqa: A002  (what it is called everywhere)
+    def __init__(self, type: type) -> None:  # noqa: A002  (the public name)
         try:
             isinstance(None, type)
         except TypeError:
@@ -297,7 +297,7 @@ class All(_Composed):
 class Not(_Composed):
     """Take values that the filter does not take."""
 
-    def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (what it is)
+    def __init__(self, filter: FilterLike) -> None:  # noqa: A002  (the public name)
         super().__init__(filter)
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:

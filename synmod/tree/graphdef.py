@@ -201,10 +201,10 @@ class GraphDef(Immutable, Generic[M]):
         """Return the paths at which two structures differ; only the top path of an added or removed part."""
         if self == other:
             return ()
-        mine, theirs = (_by_path(_places(each, in_order=True)) for each in (self, other))
-        paths = dict.fromkeys((*mine, *theirs))
-        changed = [path for path in paths if mine.get(path) != theirs.get(path)]
-        replaced = {path for path in changed if mine.get(path, _NOTHING)[0] != theirs.get(path, _NOTHING)[0]}
+        before, after = (_by_path(_places(each, in_order=True)) for each in (self, other))
+        paths = dict.fromkeys((*before, *after))
+        changed = [path for path in paths if before.get(path) != after.get(path)]
+        replaced = {path for path in changed if before.get(path, _NOTHING)[0] != after.get(path, _NOTHING)[0]}
         return tuple(path for path in changed if not (path in replaced and path and path[:-1] in replaced))
 
     def to_json(self) -> dict[str, Json]:

@@ -89,7 +89,7 @@ def empty_value(schema: data.Schema, data_model: Any = None) -> leaves.Json:
         if data.is_valid(schema, value):
             return value
     name = schema.get("title", "the schema")
-    raise errors.SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): give a first value.")
+    raise errors.SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): pass a first value.")
 
 
 def schema_of_json(json: leaves.Json) -> data.Schema:
@@ -117,7 +117,7 @@ def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -
         return None if schema is None else data.declare(schema, root="any")
     declared = data.declare(data_model, root="any")
     if schema is not None and not leaves.json_equal(data.declare(schema, root="any"), declared):
-        raise errors.ArgumentError(f"{kind}: `schema` and `data_model` differ: give one of them.")
+        raise errors.ArgumentError(f"{kind}: `schema` and `data_model` differ: pass only one of them.")
     return declared
 
 
@@ -131,7 +131,7 @@ def first_value(
     """
     if value is not None:
         if initializer is not None:
-            raise errors.ArgumentError(f"{kind}: `value` and `initializer` are both given: give one of them.")
+            raise errors.ArgumentError(f"{kind}: `value` and `initializer` are both given: pass only one of them.")
         return leaves.frozen(value)
     if initializer is not None and not isinstance(initializer, Empty):
         made = initializer({} if declared is None else declared) if callable(initializer) else initializer

@@ -64,7 +64,7 @@ def is_trainable(visit: Visit) -> bool:
 
 def iter_graph(
     node: Any,
-    filter: filters.FilterLike = ...,  # noqa: A002  (the word of the contract)
+    filter: filters.FilterLike = ...,  # noqa: A002  (the public name)
     *,
     order: Order = "pre",
     repeats: bool = False,

@@ -87,7 +87,7 @@ def states_of(taken: Recording[Any], filters: Sequence[Filter] = ()) -> list[Sta
     return [State.of_leaves({path: variable.to_state() for path, variable in part}) for part in parts]
 
 
-def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the word of the contract)
+def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the public name)
     """Return a snapshot of the Variables.
 
     Args:

@@ -97,7 +97,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         """Return `{path text: value}`; the values are frozen."""
         return {path_str(path): leaf.value for path, leaf in self._leaves.items()}
 
-    def filter(self, filter: FilterLike) -> State:  # noqa: A002  (the word of the contract)
+    def filter(self, filter: FilterLike) -> State:  # noqa: A002  (the public name)
         """Return the State of the leaves that a filter takes."""
         wanted = to_filter(filter)
         return State.of_leaves({p: leaf for p, leaf in self._leaves.items() if wanted.matches(p, leaf, False)})
@@ -497,7 +497,7 @@ def checked_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults
     else:
         try:
             if isinstance(given, Variable):
-                raise DataError("a Variable is not a value: give its `.value` or `.to_state()`")
+                raise DataError("a Variable is not a value: pass its `.value` or `.to_state()`")
             value = frozen(given)
         except DataError as error:
             at = f"{path_str(path)}#"

@@ -204,7 +204,7 @@ class Variable:
         labels = checked_metadata({**metadata, "trainable": bit, "name": name, "description": description})
         where = kind if name is None else f"{kind} {name!r}"
         if isinstance(value, Variable) or isinstance(initializer, Variable):
-            raise SchemaError(f"{where}: a Variable is not a value: give `other.value`.")
+            raise SchemaError(f"{where}: a Variable is not a value: pass `other.value`.")
         declared = declared_schema(kind, data_model, schema, initializer)
         first = first_value(kind, value, initializer, data_model, declared)
         if declared is None:
@@ -317,7 +317,7 @@ class Variable:
             if key in value:
                 return value[key]  # pyright: ignore[reportArgumentType]  (only a str can be in it)
             known = ", ".join(map(repr, value)) or "none"
-            raise FieldError(f"{self._where()} has no field {key!r}; there are {known}.{did_you_mean(key, value)}")
+            raise FieldError(f"{self._where()} has no field {key!r}; its fields: {known}.{did_you_mean(key, value)}")
         if isinstance(value, FrozenList) and isinstance(key, int):
             return value[key]
         raise DataError(f"{self._where()} holds {value!r:.200}, which has no field {key!r}: read `.value`.")
@@ -477,7 +477,7 @@ class Write:
 
     @property
     def is_change(self) -> bool:
-        """Whether there is anything to write."""
+        """Whether the write changes the value or the metadata."""
         return self._new is not self._old or self._metadata is not None
 
     def commit(self) -> None:

@@ -555,7 +555,7 @@ def check_root(root: object) -> None:
     kind = kind_of(root)
     if kind == STATIC or (kind == SET and not holds_node(root)):
         raise errors.ArgumentError(
-            f"An object of type {type(root).__name__} cannot be the root of a graph: give a Module, a registered node, "
+            f"An object of type {type(root).__name__} cannot be the root of a graph: pass a Module, a registered node, "
             "a Variable, or a list or dict of them."
         )
 

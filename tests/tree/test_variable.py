@@ -99,7 +99,7 @@ def test_data_models_declare_and_start_variables():
     """A class gives its schema and the JSON of its defaults; an instance is the first value too."""
     assert Variable(data_model=Notes).value == {"text": "", "score": 0}
     assert Variable(data_model=Notes(text="hello")).value == {"text": "hello", "score": 0}
-    with pytest.raises(SchemaError, match="Strict accepts no empty value.*give a first value"):
+    with pytest.raises(SchemaError, match="Strict accepts no empty value.*pass a first value"):
         Variable(data_model=Strict)
     assert Variable(Notes(text="x"), data_model=Notes).schema == Notes.get_schema()
     assert Variable(data_model=Notes, schema=Notes.get_schema()).schema == Notes.get_schema()
