@@ -4,6 +4,7 @@ The libraries only decide whether a value is valid; `validation.py` finds out wh
 both grow exponentially with nested alternatives. They are imported at the first check.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -284,10 +285,43 @@ def compiled(schema: dict[str, Any]) -> IsValid:
         import jsonschema_rs as library
     except ImportError:  # no wheel for this platform
         return _fallback().compiled(schema)
+    _read_as_unicode(schema)
     try:
         return library.Draft202012Validator(schema, pattern_options=library.RegexOptions(), offline=True).is_valid
     except library.ValidationError as error:
         raise MalformedSchemaError(tuple(error.instance_path), error.message) from None
+
+
+_WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
+_CLASSES: Final = {r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]"}
+_INSIDE_BRACKETS: Final = {**_CLASSES, r"\w": _WORD, r"\W": r"\W"}
+_TOKEN: Final = re.compile(r"\\.|[\[\]]", re.DOTALL)
+
+
+def _read_as_unicode(schema: Any) -> None:
+    r"""Let `\w` and `\d` in the patterns of a plain schema match every script, as in pydantic; else they are ASCII."""
+    pending = [schema]
+    while pending:
+        part = pending.pop()
+        if is_object(part):
+            if isinstance(pattern := part.get("pattern"), str):
+                part["pattern"] = _in_unicode(pattern)
+            if is_object(named := part.get("patternProperties")):
+                part["patternProperties"] = {_in_unicode(pattern): named[pattern] for pattern in named}
+            pending += [below for _, below in subschemas(part)]
+
+
+def _in_unicode(pattern: str) -> str:
+    r"""Return a pattern with Unicode classes in place of its `\w` and `\d`; none says `\W` inside brackets."""
+    is_inside = False
+
+    def written(token: re.Match[str]) -> str:
+        nonlocal is_inside
+        if token[0] in "[]":
+            is_inside = token[0] == "["
+        return (_INSIDE_BRACKETS if is_inside else _CLASSES).get(token[0], token[0])
+
+    return _TOKEN.sub(written, pattern)
 
 
 @lru_cache(maxsize=512)
@@ -364,7 +398,7 @@ class _Fallback:
     def _multiple_of(self, _: Any, step: float, number: Any, __: Any) -> Iterator[Any]:
         """Divide decimally, as jsonschema-rs does: 0.3 is a multiple of 0.1."""
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
-        if is_number and Fraction(str(number)) % Fraction(str(step)):
+        if is_number and _decimal(number) % _decimal(step):
             yield self._invalid(step)
 
     def _pattern(self, _: Any, pattern: str, text: Any, __: Any) -> Iterator[Any]:
@@ -382,6 +416,11 @@ class _Fallback:
         for name in json if is_object(json) else ():
             if name not in known and not any(matches(name) for matches in patterns):
                 yield from validator.descend(json[name], extra)
+
+
+def _decimal(number: float) -> Fraction:
+    """Return a number as it is written; a whole one exactly."""
+    return Fraction(number) if number == number // 1 else Fraction(str(number))
 
 
 @lru_cache(maxsize=512)
