@@ -223,6 +223,7 @@ def _described(fn: Any) -> dict[str, str]:
 
 
 _URL: Final = ("http://", "https://")
+_SERVER_FORMS: Final = "write a command such as ['python', 'server.py'], or an address"
 _LONGEST_NAME: Final = 60
 
 
@@ -248,10 +249,11 @@ async def mcp_tools(
         become `_`. Tools run only inside the block, and cannot be saved.
 
     Raises:
-        ConfigError: The `mcp` package is missing (names the install command), or the command is empty.
+        ConfigError: The `mcp` package is missing (names the install command), or `server` is none of these.
         SchemaError: The schema of a tool is unusable; names the tool.
         ToolError: The server does not start, cannot be reached, or does not speak MCP. When a tool is called: the
             server reports an error.
+        RunError: When a tool is called: the block has ended.
 
     Example:
         >>> async def main():
@@ -288,15 +290,22 @@ async def mcp_tools(
 def _target(server: Any, env: Mapping[str, str] | None) -> Any:
     """Return a server in a form that `mcp.Client` accepts."""
     from mcp import StdioServerParameters
+    from mcp.server import MCPServer, Server
 
-    if isinstance(server, str) and server.startswith(_URL):
+    if isinstance(server, str) and server.casefold().startswith(_URL):
         return server
+    in_process: tuple[type[Any], ...] = (MCPServer, Server)
     if not isinstance(server, (str, list, tuple)):
-        return server
-    parts: Sequence[Any] = shlex.split(server) if isinstance(server, str) else [*server]  # pyright: ignore[reportUnknownVariableType]  (users)
+        if isinstance(server, in_process) or hasattr(server, "__aenter__"):
+            return server
+        raise errors.ConfigError(f"mcp_tools: server is {server!r:.100}; {_SERVER_FORMS}.")
+    try:
+        parts: Sequence[Any] = shlex.split(server) if isinstance(server, str) else [*server]  # pyright: ignore[reportUnknownVariableType]  (users)
+    except ValueError as error:  # a quotation without an end
+        raise errors.ConfigError(f"mcp_tools: the command {server!r:.100}: {error}; {_SERVER_FORMS}.") from None
     command = [str(part) for part in parts]
     if not command:
-        raise errors.ConfigError("mcp_tools: the command is empty; write ['python', 'server.py'], or an address.")
+        raise errors.ConfigError(f"mcp_tools: the command is empty; {_SERVER_FORMS}.")
     return StdioServerParameters(command=command[0], args=command[1:], env=None if env is None else dict(env))
 
 
@@ -338,6 +347,8 @@ def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, a
             result = await client.call_tool(described.name, arguments)
         except MCPError as error:
             raise errors.ToolError(f"{name}: {error}") from None
+        except RuntimeError as error:  # of a client that was closed
+            raise errors.RunError(f"{name}: {error}. Tools of mcp_tools run inside its `async with` block.") from None
         text = "\n".join(map(_text, result.content))
         if result.is_error:
             raise errors.ToolError(f"{name}: {text}")

@@ -127,12 +127,13 @@ class RulesAdapter:
         """
         texts = [text for _, text in _turns_of(request)]
         asked: Any = next((_parsed(block) for text in reversed(texts) for block in _blocks(text, "inputs")), None)
-        if not is_object(asked) or not {"current", "records"} <= asked.keys():
+        records, tried = (asked.get(name) for name in ("records", "tried")) if is_object(asked) else (None, None)
+        if not is_object(asked) or "current" not in asked or not is_array(records) or not all(map(is_object, records)):
             raise ConfigError("embedded/rules only answers a synmod.train.Proposer; ask embedded/nearest.")
         value = asked["current"]
         if isinstance(value, str):
-            choices = [_with_rules(value, asked["records"], most) for most in _NEW_WORDS]
-            value = next((choice for choice in choices if choice not in (value, *asked.get("tried", ()))), value)
+            choices = [_with_rules(value, records, most) for most in _NEW_WORDS]
+            value = next((choice for choice in choices if choice not in (value, *(tried or ()))), value)
         return _reply(texts, json_text({"reason": "These words occur with one value alone.", "value": value}))
 
 

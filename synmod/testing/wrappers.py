@@ -158,12 +158,14 @@ def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMRep
         mend: Whether to cut such a line from the file, so that the next one can be added.
 
     Raises:
-        CassetteError: A line is not such a record; names it.
+        CassetteError: The file cannot be read, or a line is not such a record; names it.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise errors.CassetteError(f"{path}: wanted a file of JSON lines; it cannot be read ({error}).") from None
     end = content.rfind(b"\n") + 1
     if mend and end < len(content):
         os.truncate(path, end)
@@ -171,6 +173,8 @@ def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMRep
     for number, line in enumerate(content[:end].splitlines(), 1):
         try:
             record = data.parse_json(line)
+            if not leaves.is_object(record):
+                raise TypeError("it is not an object")
             request, reply = record["request"], {**record["reply"]}
             usage, calls = scope.Usage(**reply.pop("usage", {})), tuple(reply.pop("tool_calls", ()))
             records.append((request, record["nth"], LMReply(**reply, usage=usage, tool_calls=calls)))
@@ -268,10 +272,8 @@ class ChaosLM(Standing):
         for name, share in shares.items():
             if not isinstance(share, int | float) or not 0 <= share <= 1:
                 raise errors.ConfigError(f"ChaosLM: {name}: got {share!r:.100}, wanted a probability from 0 to 1.")
-        if sum(shares.values()) > 1:
-            raise errors.ConfigError(
-                f"ChaosLM: the shares add up to {sum(shares.values()):g}, wanted at most 1 in all."
-            )
+        if (total := sum(shares.values())) > 1 + 1e-9:  # shares that add up to 1 may be rounded to a little more
+            raise errors.ConfigError(f"ChaosLM: the shares add up to {total:g}, wanted at most 1 in all.")
         super().__init__(self._answer, SchemaLM(seed) if lm is None else model_from(lm, "ChaosLM"), shares_and_lm)
         self._seed, self._shares, self._retry_after_s = seed, shares, retry_after_s
         self._latency_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)

@@ -96,6 +96,32 @@ async def test_an_empty_command_is_refused():
             pass
 
 
+@slow
+@pytest.mark.parametrize("server", [None, 5, {}, "python 'server.py"])
+async def test_what_is_not_a_server_is_refused(server):
+    """Nor is a line whose quotation does not end."""
+    with pytest.raises(sm.ConfigError, match=r"mcp_tools: .*write a command such as"):
+        async with sm.mcp_tools(server):
+            pass
+
+
+@slow
+async def test_an_address_may_have_a_scheme_in_capitals():
+    """It is not taken for a command."""
+    with pytest.raises(sm.ToolError, match="ConnectError"):
+        async with sm.mcp_tools("HTTP://127.0.0.1:9/mcp"):
+            pass
+
+
+@slow
+async def test_a_tool_that_is_called_after_its_block_is_a_run_error():
+    """It names the tool, and where to call it."""
+    async with sm.mcp_tools(SERVER) as tools:
+        pass
+    with pytest.raises(sm.errors.RunError, match="add: .*inside its `async with` block"):
+        await tools[0](a=1)
+
+
 async def test_a_missing_package_is_named_with_the_install_line(monkeypatch):
     """Nothing is opened."""
     monkeypatch.setitem(sys.modules, "mcp", None)

@@ -89,5 +89,10 @@ def test_it_answers_proposers_alone():
     """Another prompt is a mistake of the configuration."""
     with pytest.raises(ConfigError, match=r"only answers a synmod\.train\.Proposer"):
         embedded_adapter("rules").send(LMRequest("embedded/rules", ({"role": "user", "content": "Hi"},)))
+    for records in (None, [None], 5):
+        question = json.dumps({"current": "a", "records": records})
+        turns = ({"role": "user", "content": f"<inputs>{question}</inputs>"},)
+        with pytest.raises(ConfigError, match=r"only answers a synmod\.train\.Proposer"):
+            embedded_adapter("rules").send(LMRequest("embedded/rules", turns))
     with pytest.raises(ConfigError, match="Did you mean 'rules'"):
         embedded_adapter("rule")

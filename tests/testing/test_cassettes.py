@@ -239,8 +239,15 @@ def test_what_is_no_cassette_is_refused(tmp_path, line):
     """The error names file, line and form."""
     path = tmp_path / "notes.jsonl"
     path.write_text(f"{line}\n")
-    with pytest.raises(sm.CassetteError, match=r"notes.jsonl, line 1: wanted .*\"request\""):
+    with pytest.raises(sm.CassetteError, match=r"notes.jsonl, line 1: wanted .*\"request\"") as caught:
         RecordReplayLM(path)
+    assert "indices" not in str(caught.value)
+
+
+def test_a_folder_is_not_a_cassette(tmp_path):
+    """A CassetteError names it."""
+    with pytest.raises(sm.CassetteError, match=f"{tmp_path.name}: wanted a file"):
+        RecordReplayLM(tmp_path)
 
 
 def test_on_missing_is_one_of_two_words(cassette):

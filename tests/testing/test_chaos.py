@@ -195,6 +195,11 @@ def test_what_is_no_share_is_refused(keywords, message):
         ChaosLM(**keywords)
 
 
+def test_shares_may_add_up_to_one_as_floats_do():
+    """Rounding is not a mistake of the user."""
+    assert ChaosLM(rate_limited=0.2, server_error=0.4, timeout=0.3, dropped=0.1).attempts == 3
+
+
 def test_it_runs_on_every_loop(any_loop):
     """asyncio, eager tasks and trio; also while a latency is drawn."""
     lm = ChaosLM(ScriptedLM(["a"]), latency_s=(0.0, 0.001))
