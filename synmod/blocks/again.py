@@ -192,8 +192,8 @@ class Cached(Returning[R]):
 
     Only an output that is one data model or None is cached; a module with another output runs each time, and so does
     one with a skip connection into or out of the block. In the key, registered classes and functions are identified by
-    their id, others by module and name; lambdas, local functions and other objects by identity, within this process
-    only. After a change to the code of a function or a class, use another file.
+    their id, others by module and name; lambdas, local functions and classes, and other objects by identity, within
+    this process only. After a change to the code of a function or a class, use another file.
 
     Args:
         module: The module whose outputs are cached.
@@ -289,8 +289,11 @@ class Cached(Returning[R]):
     def _structure(self) -> Json:
         """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""
         declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves(self.module.output_spec)]
+        graphdef = tree.graphdef(self.module)
+        classes = {each.type for each in graphdef.definitions.values()}
         return [
-            tree.graphdef(self.module).fingerprint_with(_name),
+            graphdef.fingerprint_with(_name),
+            sorted(_identity(cls) for cls in classes if "<locals>" in cls.__qualname__),  # may close over anything
             declared,
             None if self.key is None else _name(self.key),
         ]
@@ -349,6 +352,11 @@ def _name(x: Any) -> str:
         return text
     if (inspect.isfunction(x) or inspect.isbuiltin(x)) and "<" not in x.__qualname__:
         return f"{x.__module__}:{x.__qualname__}"
+    return _identity(x)
+
+
+def _identity(x: Any) -> str:
+    """Return a number of an object for this process, as text."""
     key = os.getpid(), id(x)
     if key not in _NAMES:
         try:  # the id may be reused after the object is freed

@@ -227,6 +227,22 @@ async def test_closures_over_what_can_change_do_not_share_entries():
     assert [(await make(n)(Count(n=0)))["n"] for n in (1, 2, 3)] == [1, 2, 3]
 
 
+async def test_classes_of_one_factory_do_not_share_entries():
+    """A class inside a function may use whatever is around it."""
+    cache = sm.Cache()
+
+    def make(n):
+        class Local(sm.Module):
+            async def call(self, inputs: Count) -> Count:
+                return Count(n=n)
+
+        return sm.Cached(Local(), cache)
+
+    blocks = [make(n) for n in (1, 2, 3)]
+    assert [(await block(Count(n=0)))["n"] for block in blocks] == [1, 2, 3]
+    assert (await sm.Cached(blocks[0].module, cache)(Count(n=0)))["n"] == 1
+
+
 async def test_another_structure_is_another_entry():
     """An attribute set later, another argument, another default model or stand-in, another child."""
     cache = sm.Cache()
