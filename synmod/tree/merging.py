@@ -70,17 +70,17 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
         if twice:
             lines = "; ".join(" and ".join(repr(path_str(path)) for path in paths) for paths in twice)
             raise StateError(f"Duplicate: the same object at {lines}. Use shared='allow', or clone one of them.")
-    taken = record(node)
-    return taken.graphdef, *states_of(taken, parts_for)
+    recorded = record(node)
+    return recorded.graphdef, *states_of(recorded, parts_for)
 
 
-def states_of(taken: Recording[Any], filters: Sequence[Filter] = ()) -> list[State]:
+def states_of(recorded: Recording[Any], filters: Sequence[Filter] = ()) -> list[State]:
     """Return snapshots of the Variables of a recording, one State per filter.
 
     Raises:
         StateError: A Variable matches no filter, or `...` is not the last filter.
     """
-    leaves = zip(taken.graphdef.leaf_paths, taken.leaves, strict=True)
+    leaves = zip(recorded.graphdef.leaf_paths, recorded.leaves, strict=True)
     if not filters:
         return [State.of_leaves({path: visit.value.to_state() for path, visit in leaves})]
     parts = partition([(path, visit.value, visit.masked) for path, visit in leaves], filters)
@@ -350,33 +350,33 @@ def clone(node: M, share: FilterLike = None) -> M:
     Source: Flax NNX `clone`.
     """
     wanted = to_filter(share)
-    taken = record(node)
-    objects = dict(taken.graphdef.kept)
-    for path, visit in zip(taken.graphdef.leaf_paths, taken.leaves, strict=True):
+    recorded = record(node)
+    objects = dict(recorded.graphdef.kept)
+    for path, visit in zip(recorded.graphdef.leaf_paths, recorded.leaves, strict=True):
         if visit.index is not None and wanted.matches(path, visit.value, visit.masked):
             objects[visit.index] = visit.value
-    return _copied(taken, objects)
+    return _copied(recorded, objects)
 
 
 def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
     """Copy a node for `copy.deepcopy`: a clone that refers to the objects already copied in `memo`."""
-    taken = record(node)
-    objects = dict(taken.graphdef.kept)
-    objects.update({index: memo[id(old)] for index, old in taken.objects.items() if id(old) in memo})
-    copy = _copied(taken, objects)
-    for index, old in taken.objects.items():
+    recorded = record(node)
+    objects = dict(recorded.graphdef.kept)
+    objects.update({index: memo[id(old)] for index, old in recorded.objects.items() if id(old) in memo})
+    copy = _copied(recorded, objects)
+    for index, old in recorded.objects.items():
         memo[id(old)] = objects[index]
-    memo.setdefault(id(memo), []).append(taken.objects)  # deepcopy's way to keep the originals alive
+    memo.setdefault(id(memo), []).append(recorded.objects)  # deepcopy's way to keep the originals alive
     return copy
 
 
-def _copied(taken: Recording[M], objects: dict[int, Any]) -> M:
+def _copied(recorded: Recording[M], objects: dict[int, Any]) -> M:
     values = {
-        each.index: (taken.objects[each.index].value, each.metadata)
-        for each in taken.graphdef.definitions.values()
+        each.index: (recorded.objects[each.index].value, each.metadata)
+        for each in recorded.graphdef.definitions.values()
         if isinstance(each, VariableDef) and each.index not in objects
     }
-    return build_graph(taken.graphdef, values, objects)
+    return build_graph(recorded.graphdef, values, objects)
 
 
 # -- methods on a private copy -----------------------------------------------------------------------------------------
@@ -482,8 +482,8 @@ def flatten(node: M, ref_index: RefMap[int] | None = None) -> tuple[GraphDef[M],
 
     Source: Flax NNX `flatten`.
     """
-    taken = record(node, ref_index)
-    return taken.graphdef, states_of(taken)[0]
+    recorded = record(node, ref_index)
+    return recorded.graphdef, states_of(recorded)[0]
 
 
 def unflatten(
@@ -673,14 +673,14 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         """
         self._check_open()
         parts_for = [to_filter(each) for each in filters]
-        taken = record(node)
-        states = states_of(taken, parts_for)
+        recorded = record(node)
+        states = states_of(recorded, parts_for)
         copies, self._copies = self._copies, None
         if copies is None:
-            self._outside, self._mapping = taken, None
-            return taken.graphdef, *states
-        self._mapping = {index: copies[x] for index, x in taken.objects.items() if x in copies}
-        bare = taken.graphdef
+            self._outside, self._mapping = recorded, None
+            return recorded.graphdef, *states
+        self._mapping = {index: copies[x] for index, x in recorded.objects.items() if x in copies}
+        bare = recorded.graphdef
         mapped = GraphDef[M](bare.root, bare.definitions, bare.leaf_paths, bare.kept, bare.foreign, self._mapping)
         return mapped, *states
 
@@ -807,12 +807,12 @@ class split_context:  # noqa: N801  # likewise
             raise GraphError("This split_context is not open: split inside its block.")
         parts_for = [to_filter(each) for each in filters]
         tried = RefMap[int](self._numbers)  # a copy, so that a split that fails leaves no numbers behind
-        taken = record(node, tried)
-        states = states_of(taken, parts_for)
+        recorded = record(node, tried)
+        states = states_of(recorded, parts_for)
         self._numbers = tried
-        root = taken.graphdef.root
-        known = not taken.graphdef.definitions and type(root) in REFERENCES
-        return (root if known else taken.graphdef), *states
+        root = recorded.graphdef.root
+        known = not recorded.graphdef.definitions and type(root) in REFERENCES
+        return (root if known else recorded.graphdef), *states
 
 
 class merge_context:  # noqa: N801  # likewise

@@ -292,7 +292,7 @@ def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, Var
     for path, leaf in leaves.items():
         steps = parse_path(path) if isinstance(path, str) else path
         if not isinstance(steps, tuple) or not all(_is_step(step) for step in steps):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-            raise StateError(f"{path!r:.200} is not a path: write a tuple of steps, each a str (not empty) or an int.")
+            raise StateError(f"{path!r:.200} is not a path: write a tuple of steps, each a non-empty str or an int.")
         if not isinstance(leaf, VariableState):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             raise StateError(f"At {path_str(steps)!r}: a leaf must be a VariableState, not {type(leaf).__name__}.")
         if steps in checked:

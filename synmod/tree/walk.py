@@ -520,7 +520,7 @@ class Reader:
         if fault is not None and holds_node(holder, kinds=self.kinds):
             raise errors.GraphError(
                 f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the path to one must "
-                "be str (not empty) or int, and differ as text."
+                "be a non-empty str or an int, and distinct as text."
             )
         return fault is None
 

@@ -275,7 +275,7 @@ def test_by_reference_nodes_are_walked():
 @pytest.mark.parametrize("wrap", [lambda entries: entries, lambda entries: _stored(entries)])
 def test_keys_of_dicts_and_of_nodes_are_steps(entries, wrap):
     """Another key is an error that names the path of its holder, be that a dict or a node of a user's own type."""
-    with pytest.raises(GraphError, match=r"At 'a/0': the key .*: keys on the path to one must be str"):
+    with pytest.raises(GraphError, match=r"At 'a/0': the key .*: keys on the path to one must be a non-empty str"):
         list(walk({"a": [wrap(entries)]}))
 
 
