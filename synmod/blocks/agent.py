@@ -294,10 +294,9 @@ def _target(server: Any, env: Mapping[str, str] | None) -> Any:
 
     if isinstance(server, str) and server.casefold().startswith(_URL):
         return server
-    in_process: tuple[type[Any], ...] = (MCPServer, Server)
+    if isinstance(server, (MCPServer, Server)) or hasattr(server, "__aenter__"):
+        return server  # pyright: ignore[reportUnknownVariableType]  (of any type parameter)
     if not isinstance(server, (str, list, tuple)):
-        if isinstance(server, in_process) or hasattr(server, "__aenter__"):
-            return server
         raise errors.ConfigError(f"mcp_tools: server is {server!r:.100}; {_SERVER_FORMS}.")
     try:
         parts: Sequence[Any] = shlex.split(server) if isinstance(server, str) else [*server]  # pyright: ignore[reportUnknownVariableType]  (users)
