@@ -114,8 +114,8 @@ def question(
         "current": state[path].value,
         "others": {other: _cut(state[other].value) for other in bench.targets if other != path},
         "records": records,
-        "accepted": accepted,
-        "tried": tried,
+        "accepted": list(accepted),
+        "tried": list(tried),
         "hint": hint,
         "value_schema": dict(target.schema),
     }

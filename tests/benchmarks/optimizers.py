@@ -113,13 +113,17 @@ async def by_gepa(task, clean, budget):
 
         def propose_new_texts(self, candidate, reflective_dataset, components_to_update):
             bench.begin(bench.step + 1)
-            return {path: self.proposed(path, candidate, reflective_dataset[path]) for path in components_to_update}
+            try:
+                return {path: self.proposed(path, candidate, reflective_dataset[path]) for path in components_to_update}
+            except Exception as error:
+                faults.append(error)  # GEPA would go on without a proposal
+                raise
 
         def proposed(self, path, candidate, records):
             asked = question(bench, seed.replace(candidate), path, records)
             return wait(bench.ask(task.proposer, asked))["value"]
 
-    found = []
+    found, faults = [], []
 
     def is_good_enough(state):
         scores = state.program_full_scores_val_set
@@ -139,6 +143,8 @@ async def by_gepa(task, clean, budget):
         seed=task.seed,
         logger=Silent(),
     )
+    if faults:
+        raise faults[0]
     spent, quality = found[-1]
     return Found(spent if quality >= ENOUGH * task.optimum else None, max(0, spent - budget), quality)
 
