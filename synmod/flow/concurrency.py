@@ -38,10 +38,10 @@ _THREADS: Final = aio.ThreadLimit(8)
 
 
 @overload
-def run(main: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+def run(main: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 @overload
-def run(main: Awaitable[T]) -> T: ...
-def run(main: Any, *args: Any, **kwargs: Any) -> Any:
+def run(main: Awaitable[T], /) -> T: ...
+def run(main: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Run async code from plain code, to its end.
 
     For scripts, the command line and notebooks. The caller's ContextVars (default model, phase, overlays, hooks,

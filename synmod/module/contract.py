@@ -286,11 +286,10 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
         hint = did_you_mean(unknown[0], [*call.named, "training"]) if unknown else ""
         if len(args) > len(call.positional) and call.rest is None:
             fault = "too many positional arguments"
-            declared = list(inspect.signature(type(module).call).parameters)
-            if declared[:1] != ["self"]:
-                hint = f" Is `self` missing? It was declared as call({', '.join(declared)})."
-            elif len(call.positional) == 1:
+            if len(call.positional) == 1:
                 hint = " It takes one data model: several are combined by `x + y`."
+            elif not call.positional:
+                hint = " Is `self` missing? Write `call(self, inputs)`."
         count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
         if unknown and not args and call.positional:
             model = call.positional[0].model
@@ -351,9 +350,9 @@ class Demand(NamedTuple):
 
 
 def declared_spec(module: Module, name: str) -> Any:
-    """Return `input_spec` or `output_spec` of a module, else of its class, else _UNSET; never that of a `__getattr__`."""
+    """Return `input_spec` or `output_spec` of a module, else of its class, else _UNSET; runs no `__getattr__`."""
     on_class = SPECS[name]
-    default = getattr(module, on_class) if hasattr(type(module), on_class) else _UNSET
+    default = getattr(module, on_class) if hasattr(tree.class_of(module), on_class) else _UNSET
     return module.__dict__.get(name, default)
 
 

@@ -260,14 +260,14 @@ class Sequential(Program[M]):
             attributes["_names"] = steps[:-1]
         return attributes.pop(steps[-1])
 
-    async def call(self, *inputs: Any, **named: Any) -> JsonDataModel[M]:
+    async def call(self, /, *inputs: Any, **named: Any) -> JsonDataModel[M]:
         """Run the members; further arguments go to the first one. Empty, it returns its input."""
         value: Any = inputs[0] if len(inputs) == 1 else inputs or None
         for place, member in enumerate(self.members):
             value = await (member(value) if place else member(*inputs, **named))
         return value
 
-    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+    async def compute_output_spec(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return what a trace of the members returns."""
         return await Module.compute_output_spec(self, *args, **kwargs)
 

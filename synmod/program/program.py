@@ -33,7 +33,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
     Raises:
         ConfigError: The class defines `call` as well.
         BuildError: The program has a graph already, or a class of one's own takes it elsewhere than in its `build`.
-        GraphError: The wiring is faulty.
+        GraphError: The wiring is faulty, or an Input is called `training`.
         SkipVerifyError: The skip connections do not match.
     """
     record = program._record
@@ -55,7 +55,13 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")
     record.flow = record_graph(inputs, outputs, steps, _keys(program))
     record.declared = None
-    object.__setattr__(program, "_wiring", Wiring(program, (copied(inputs), copied(outputs), steps)))
+    wiring = Wiring(program, (copied(inputs), copied(outputs), steps))
+    if "training" in wiring.door.names:
+        raise GraphError(
+            f"{where(program)}: an Input is called 'training', which every call takes as a keyword of its own; give it "
+            "another name: sm.Input(Training, name='training_data')."
+        )
+    object.__setattr__(program, "_wiring", wiring)
     if _is_root(program):
         modules.verify_wiring(program)
 
@@ -170,7 +176,7 @@ class Program(Module, Generic[M]):
 
     else:
 
-        async def call(self, *inputs: Any, **named: Any) -> Any:
+        async def call(self, /, *inputs: Any, **named: Any) -> Any:
             """Run the graph; one argument of the structure of the inputs, one each, or all by keyword."""
             values = self._through_the_door(inputs, named)
             if any(isinstance(value, SymbolicDataModel) for value in values):
@@ -273,7 +279,7 @@ class Program(Module, Generic[M]):
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    async def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+    async def compute_output_spec(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the schemas of the graph's outputs; nothing is run."""
         if self._record.flow is None or type(self).call is not Program.call:
             return await super().compute_output_spec(*args, **kwargs)

@@ -135,14 +135,14 @@ class Door:
 
     def _by_name(self, module: Module, named: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
         """Return the values by keywords to the names of the Inputs."""
-        if args:
+        unknown = [name for name in named if name not in self.names]
+        if args and not unknown:
             raise CallError(
                 f"{where(module)}: got {_given(args)} and the keywords {', '.join(named)}; pass all inputs by keyword "
                 f"({', '.join(self.names)}), or none."
             )
-        unknown = [name for name in named if name not in self.names]
         needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
-        missing = [name for name in needed if name not in named]
+        missing = [name for name in needed if name not in named and not args]
         if unknown or missing:
             faults = [f"unknown keyword {name!r}.{self._hint(name)}" for name in unknown]
             faults += [f"missing keyword {name!r}." for name in missing]
@@ -156,7 +156,7 @@ class Door:
         for name, declared in zip(self.names, self.declared, strict=True):
             if word in declared.schema.get("properties", {}):
                 return f" Fields go in one data model: {name}={declared.schema.get('title', 'Query')}({word}=...)."
-        return did_you_mean(word, self.names)
+        return did_you_mean(word, [*self.names, "training"])
 
     def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
         """Return one value or symbol that fits its Input."""

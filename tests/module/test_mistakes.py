@@ -402,3 +402,110 @@ def test_a_sealed_module_shows_how_a_value_is_set():
         built.notes = {"fields": []}
     built.notes.value = {"fields": ["question", "more"]}
     assert built.notes.version == 1
+
+
+async def test_an_annotation_of_data_with_an_unknown_name_is_an_error():
+    """Of an input, an output, a program: it would otherwise lift the contract unseen."""
+
+    class TakesUnknown(Module):
+        async def call(self, inputs: "Tickt"):  # noqa: F821
+            return inputs
+
+    class ReturnsUnknown(Module):
+        async def call(self, inputs) -> "sm.JsonDataModel[Answr]":  # noqa: F821
+            return inputs
+
+    class KeywordUnknown(Module):
+        async def call(self, inputs: Query, *, log: "Logger" = None):  # noqa: F821
+            return inputs
+
+    for module, name in ((TakesUnknown(), "Tickt"), (ReturnsUnknown(), "Answr")):
+        with pytest.raises(ConfigError, match=f"call: the name '{name}' in the annotation .* is not defined: define"):
+            await module(q)
+    assert await KeywordUnknown()(q) == q
+
+    async def wired(query: "Tickt"):  # noqa: F821
+        return query
+
+    with pytest.raises(ConfigError, match="the name 'Tickt'"):
+        sm.compose(wired)
+
+
+async def test_training_is_a_known_keyword_of_every_call():
+    """A misspelt one is told what was meant."""
+    for module in (Echo(), sm.Generator(Answer), await composed()):
+        assert "Did you mean 'training'?" in await said(module(q, trainning=True))
+
+
+async def composed():
+    """A program of one Input."""
+    source = Input(data_model=Query)
+    return Program(inputs=source, outputs=await Echo()(source))
+
+
+async def test_a_second_input_is_told_how_inputs_are_combined():
+    """A module of one input takes one data model."""
+    text = await said(sm.Generator(Answer)(q, Answer(answer="x")))
+    assert "too many positional arguments" in text
+    assert "It takes one data model: several are combined by `x + y`." in text
+
+
+async def test_a_call_without_self_is_told_so():
+    """Python would speak of a number of arguments."""
+
+    class Selfless(Module):
+        async def call(inputs):  # noqa: N805
+            return inputs
+
+    assert "Is `self` missing? Write `call(self, inputs)`." in await said(Selfless()(q))
+
+
+async def test_a_getattr_of_ones_own_declares_nothing():
+    """A module that forwards missing names to a member has not the contract of that member."""
+
+    class Inner(Module):
+        input_spec = output_spec = Answer
+
+        async def call(self, inputs):
+            return inputs
+
+    class Forwards(Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def __getattr__(self, name):
+            return getattr(vars(self)["inner"], name)
+
+        async def call(self, inputs):
+            return inputs
+
+    assert Forwards().input_spec is None
+    assert await Forwards()(q) == q
+
+
+def test_parameters_may_be_called_like_those_of_python():
+    """`cls` of a constructor, `main` of what `sm.run` runs."""
+
+    class OfClass(Module):
+        def __init__(self, cls, self_=None):
+            super().__init__()
+            self.model = cls
+
+    assert OfClass(cls=Query).model is Query
+
+    async def echo(main):
+        return main
+
+    assert run(echo, main=3) == 3
+
+
+async def test_none_by_keyword_is_the_branch_not_taken():
+    """For a parameter annotated with data, as by position; for any other it is a value."""
+
+    class Joins(Module):
+        async def call(self, inputs, *, extra: Query, tone=None):
+            return Query(question=str(tone))
+
+    assert await Joins()(q, extra=None) is None
+    assert (await Joins()(q, extra=q, tone=None))["question"] == "None"

@@ -512,3 +512,13 @@ async def test_dataclasses_of_data_are_nests():
         assert (out.left["answer"], out.right["question"]) == ((await Reply()(query("one")))["answer"], "two")
     with pytest.raises(sm.CallError):
         await program([query("one"), query("two")])
+
+
+async def test_inputs_may_be_called_self_but_not_training():
+    """`training` is a keyword of every call, so a program with such an Input could not be given it."""
+    both = [sm.Input(Query, name="self"), sm.Input(Query, name="b")]
+    given = Query(question="x")
+    assert await sm.Program(inputs=both, outputs=both)(self=given, b=given) == [given, given]
+    mode = sm.Input(Query, name="training")
+    with pytest.raises(GraphError, match="an Input is called 'training'.*give it another name"):
+        sm.Program(inputs=mode, outputs=mode)
