@@ -1,6 +1,7 @@
 """Examples: rows of a data set, whatever form they come in, and how they are split."""
 
 import csv
+import io
 import os
 import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,9 @@ class Example:
         extra: Further columns, which a reward may ask for.
         group: Rows of one group stay on one side of a split.
 
+    Raises:
+        ArgumentError: The id is neither a text nor None.
+
     Example:
         >>> Example("faq-1", {"question": "Who?"}, {"answer": "Nobody."}).id
         'faq-1'
@@ -57,6 +61,12 @@ class Example:
     target: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     group: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
+            raise ArgumentError(
+                f"Example: the id is {self.id!r:.100}; write it as text, or None: Example(None, inputs, target)."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain JSON, what is not JSON as its text."""
@@ -83,7 +93,7 @@ class ExampleReader:
             row: `(inputs, target)`, inputs alone, or an `Example`.
 
         Raises:
-            ArgumentError: A tuple of another length, an explicit id that is not a text or came before.
+            ArgumentError: A tuple of another length, or an explicit id that came before.
         """
         self._position += 1
         name = str(self._position)
@@ -112,13 +122,11 @@ def _check_id(example: Example, known: set[str]) -> None:
     """Add the id of a row to those that are known.
 
     Raises:
-        DataError: It is not a text, or came before.
+        DataError: It came before.
     """
+    if example.id in known:
+        raise DataError(f"the id {example.id!r} is there twice; ids name one row each.")
     if example.id is not None:
-        if not isinstance(example.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
-            raise DataError(f"the id is {example.id!r:.100}; write it as text, or None.")
-        if example.id in known:
-            raise DataError(f"the id {example.id!r} is there twice; ids name one row each.")
         known.add(example.id)
 
 
@@ -148,6 +156,14 @@ def _parameters(program: Module) -> list[Any]:
     return [each for each in program._record.declaration.call.positional if each.name != "training"]
 
 
+def _required_of(program: Module) -> list[str]:
+    """Return the names of the inputs that every row must have, where a program takes several."""
+    if not own_inputs_of(program):
+        return [parameter.name for parameter in _parameters(program) if not parameter.takes_none]
+    origins = [each._origin for each in leaves(own_inputs_of(program))]
+    return [name for name, of in zip(input_names(program), origins, strict=True) if of is None or not of.optional]
+
+
 async def load_examples(
     source: Any,
     y: Any = None,
@@ -175,9 +191,9 @@ async def load_examples(
         The rows; with a program, their inputs are data models.
 
     Raises:
-        DataError: Rows that cannot be read; lists all of them.
-        ArgumentError: The source is nothing that rows can be read from, targets and rows differ in number, or the limit
-            is no number.
+        DataError: Rows that cannot be read, or whose target is not JSON; lists all of them.
+        ArgumentError: The source is nothing that rows can be read from, `y` is neither names nor targets, targets and
+            rows differ in number, or the limit is no number.
         OSError: The file cannot be read.
 
     Example:
@@ -192,12 +208,16 @@ async def load_examples(
     """
     if limit is not None:
         whole("load_examples: limit", limit, 0)
-    found = await _records(source, limit)
-    names, targets = _names_or_rows(y, [record for _, record in found])
-    if targets is not None and len(targets) < len(found):
-        raise ArgumentError(f"load_examples: {len(targets)} targets for {len(found)} rows; give one each.")
+    found, renamed = await _records(source, limit), dict(rename or {})
+    known_fields = {renamed.get(name, name): None for _, record in found for name in _fields_of(record)}
+    names, targets = _names_or_rows(y, None if not found else known_fields)
+    if targets is not None and (len(targets) < len(found) or (limit is None and len(targets) > len(found))):
+        hint = did_you_mean(targets[0], known_fields) if targets and isinstance(targets[0], str) else ""
+        raise ArgumentError(
+            f"load_examples: {len(targets)} targets for {len(found)} rows; give one each, or names of fields.{hint}"
+        )
     outputs = await outputs_of(program) if any(isinstance(record, Cells) for _, record in found) else None
-    columns = Columns(program, names, dict(rename or {}), id, group, outputs)
+    columns = Columns(program, names, renamed, id, group, outputs)
     examples: list[Example] = []
     faults: list[str] = []
     known: set[str] = set()
@@ -207,6 +227,8 @@ async def load_examples(
                 raise record
             example = columns.example(record if targets is None else (record, targets[number]))
             _check_id(example, known)
+            for leaf in leaves(example.target):
+                frozen({"target": leaf})  # which raises for what is not JSON
             examples.append(example)
         except (DataError, SchemaError, ArgumentError) as error:
             faults.append(f"{place}: {error}")
@@ -217,16 +239,36 @@ async def load_examples(
     return examples
 
 
-def _names_or_rows(y: Any, records: Sequence[Any]) -> tuple[tuple[str, ...], Sequence[Any] | None]:
-    """Return the names of target fields, or the targets themselves."""
+def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...], Sequence[Any] | None]:
+    """Return the names of target fields, or the targets themselves.
+
+    Args:
+        y: What was given.
+        fields: The names that some row has, which tell names from targets that are texts; None where there are no rows.
+
+    Raises:
+        ArgumentError: It is neither.
+    """
     if y is None or isinstance(y, str):
         return () if y is None else (y,), None
+    if isinstance(y, Module | Mapping) or not isinstance(y, Iterable):
+        raise ArgumentError(
+            f"load_examples: y is a {type(cast('Any', y)).__name__}; give the name of a field, a list of names, or one "
+            "target per row. A program goes into program=."
+        )
     targets = list(cast("Iterable[Any]", y))
-    columns = next((record for record in records if is_object(record)), cast("dict[str, Any]", {}))
-    is_of_names = all(isinstance(each, str) for each in targets) and len(targets) != len(records)
-    if targets and (is_of_names or all(isinstance(each, str) and each in columns for each in targets)):
+    if targets and all(isinstance(each, str) and (fields is None or each in fields) for each in targets):
         return tuple(targets), None
     return (), targets
+
+
+def _fields_of(row: Any) -> Iterable[str]:
+    """Return the names of a row's fields; nothing where it is no record."""
+    if isinstance(row, JsonDataModel):
+        return row.keys()
+    if isinstance(row, DataModel):
+        return type(row).model_fields
+    return map(str, cast("Mapping[Any, Any]", row)) if isinstance(row, Mapping) else ()
 
 
 async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
@@ -239,14 +281,18 @@ async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
         return list(islice(_file(Path(cast("str", source))), limit))
     rows: Any = _table(source)
     if not is_data(rows):
-        raise ArgumentError(f"load_examples: the source is a {type(source).__name__}; give rows, a file, or a table.")
+        raise ArgumentError(
+            f"load_examples: the source is a {type(source).__name__}; give a list of rows ([x] for a single one), "
+            "a file, or a table."
+        )
     if not isinstance(rows, AsyncIterable):
         return [(f"row {number}", row) for number, row in enumerate(islice(cast("Iterable[Any]", rows), limit))]
     found: list[tuple[str, Any]] = []
-    async for row in cast("AsyncIterable[Any]", rows):
-        if limit is not None and len(found) >= limit:
-            break
-        found.append((f"row {len(found)}", row))
+    if limit != 0:
+        async for row in cast("AsyncIterable[Any]", rows):
+            found.append((f"row {len(found)}", row))
+            if len(found) == limit:
+                break
     return found
 
 
@@ -256,10 +302,15 @@ def _table(source: Any) -> Any:
         return source.to_dicts()
     if hasattr(source, "to_pylist"):  # pyarrow
         return source.to_pylist()
-    if hasattr(source, "to_dict") and not hasattr(source, "column_names"):  # pandas, whose missing values are NaN
+    if hasattr(source, "to_dict") and not hasattr(source, "column_names") and not hasattr(source, "to_frame"):  # pandas
         rows = source.to_dict("records")
-        return [{str(name): None if cell != cell else cell for name, cell in row.items()} for row in rows]
-    return source  # the tables of Hugging Face are iterables of dicts
+        return [{str(name): None if _is_missing(cell) else cell for name, cell in row.items()} for row in rows]
+    return source  # the tables of Hugging Face are iterables of dicts; a column of pandas is one of values
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is what pandas writes for nothing; others may be arrays, which compare cell by cell."""
+    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def _file(path: Path) -> Iterator[tuple[str, Any]]:
@@ -308,7 +359,7 @@ def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
     Raises:
         DataError: No header, or one that names a column twice.
     """
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = next(reader, cast("list[str]", []))
     if not header or len(set(header)) != len(header):
         raise DataError(f"the first line names the columns, each once; it is {header!r:.200}.")
@@ -370,8 +421,10 @@ class Columns:
         self._single: Any = None if by_name else next(iter(leaves(nest)), None)
         self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
         schema: Any = {} if self._single is None else schema_of(self._single)
-        self._required: list[str] = schema.get("required", [])
-        self._cells = {**_accepts(outputs), **_accepts(self._single)}
+        self._required: list[str] = _required_of(program) if by_name and program else schema.get("required", [])
+        schemas = {name: schema_of(each) for name, each in self._symbols.items() if each is not None}
+        of_inputs = {name: partial(is_valid, each) for name, each in schemas.items()}
+        self._cells = {**_accepts(outputs), **_accepts(self._single), **of_inputs}
 
     def example(self, row: Any) -> Example:
         """Return a row as an example.
@@ -385,8 +438,7 @@ class Columns:
         if isinstance(row, Example):
             return replace(row, inputs=self._wrapped(row.inputs))
         if isinstance(row, DataModel | JsonDataModel):
-            fields = row.keys() if isinstance(row, JsonDataModel) else type(row).model_fields
-            if not self._targets and (not self._inputs or set(fields) <= set(self._inputs)):
+            if not self._targets and (not self._inputs or set(_fields_of(row)) <= set(self._inputs)):
                 return Example(None, row)
             row = as_json(row)
         if not isinstance(row, Mapping):
@@ -405,29 +457,33 @@ class Columns:
         rest = [name for name in fields if name not in self._inputs and name not in marks]
         targets = self._targets or (rest if self._inputs else [])
         inputs = self._inputs or [name for name in rest if name not in targets]
-        lacking = [name for name in self._required if name not in fields]
-        if lacking:
-            raise DataError(f"there is no input {lacking[0]!r}.{did_you_mean(lacking[0], fields)}")
         target = {name: fields[name] for name in targets}
         name, group = (None if mark is None else _mark(mark, fields[mark]) for mark in (self._id, self._group))
         return Example(
             name,
-            self._wrapped({name: fields[name] for name in inputs if name in fields}),
+            self._wrapped({name: fields[name] for name in inputs if name in fields}, fields),
             target or None,
             {name: fields[name] for name in rest if name not in target and name not in inputs},
             group,
         )
 
-    def _wrapped(self, inputs: Any) -> Any:
-        """Return inputs as data models, as far as the program declares them."""
-        if self._single is not None:
-            return fitted(self._single, inputs)
-        if self._symbols and is_object(inputs):
-            missing = [name for name in self._symbols if name not in inputs]
+    def _wrapped(self, inputs: Any, fields: Mapping[str, Any] | None = None) -> Any:
+        """Return inputs as data models, as far as the program declares them.
+
+        Args:
+            inputs: JSON or data models.
+            fields: The whole row, where they were taken from one.
+
+        Raises:
+            DataError, SchemaError: An input is missing, or misses its schema.
+        """
+        if is_object(inputs):
+            missing = [name for name in self._required if name not in inputs]
             if missing:
-                raise DataError(f"there is no input {missing[0]!r}.{did_you_mean(missing[0], inputs)}")
-            return {name: fitted(symbol, inputs[name]) for name, symbol in self._symbols.items()}
-        return inputs
+                raise DataError(f"there is no input {missing[0]!r}.{did_you_mean(missing[0], fields or inputs)}")
+            if self._symbols:
+                return {name: fitted(symbol, inputs.get(name)) for name, symbol in self._symbols.items()}
+        return inputs if self._single is None else fitted(self._single, inputs)
 
 
 def _mark(name: str, value: Any) -> str:
@@ -470,7 +526,7 @@ async def training_rows(
     if not rows:
         raise TrainerError("fit: there are no rows.")
     if validation_data is not None:
-        names, _ = _names_or_rows(y, rows)
+        names, _ = _names_or_rows(y, {name for row in rows for name in _fields_of(row.target)})
         is_pair = isinstance(validation_data, tuple)
         given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
         held_out = await load_examples(given, targets, program=program)
@@ -584,8 +640,9 @@ def inputs_for(program: Module, example: Example) -> Any:
     inputs = example.inputs
     if type(inputs) is JsonDataModel:  # hot: most rows
         return cast("Any", inputs)
-    is_wrapped = isinstance(inputs, Several) or all(
-        isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in leaves(inputs)
+    found = leaves(inputs)
+    is_wrapped = isinstance(inputs, Several) or (
+        bool(found) and all(isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in found)
     )
     if is_wrapped and not is_object(inputs):
         return inputs

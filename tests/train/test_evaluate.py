@@ -94,8 +94,6 @@ async def test_rows_that_cannot_be_read():
         await sm.evaluate(Echo(), Query(question="a"))
     with pytest.raises(sm.ArgumentError, match="row 0: it is a tuple of 3"):
         await sm.evaluate(Echo(), [(1, 2, 3)])
-    with pytest.raises(sm.ArgumentError, match="row 1: the id is 5"):
-        await sm.evaluate(Echo(), [sm.Example(None, Query(question="a")), sm.Example(5, Query(question="b"))])
 
 
 async def test_rewards_may_be_async_and_ask_for_more():

@@ -1,5 +1,7 @@
 """load_examples: rows of any form, checked before anything is run; and how they are split."""
 
+import csv
+import datetime as dt
 import json
 from collections import Counter
 from typing import Literal
@@ -57,6 +59,42 @@ class Pandas:
         return [{**ROW, "n": float("nan")}] if orient == "records" else None
 
 
+class Missing:
+    """A double of `pandas.NA`: what compares with it is neither true nor false."""
+
+    def __ne__(self, other):
+        return self
+
+    __hash__ = object.__hash__
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+class NAType(Missing):
+    """By the name of its class."""
+
+
+class Array(Missing):
+    """A cell that compares cell by cell."""
+
+
+class Series:
+    """A column of pandas."""
+
+    def __init__(self, cells):
+        self.cells = cells
+
+    def to_frame(self):
+        raise AssertionError("a table")
+
+    def to_dict(self, into=dict):
+        return into(enumerate(self.cells))
+
+    def __iter__(self):
+        return iter(self.cells)
+
+
 class HuggingFace:
     """A table that is an iterable of dicts."""
 
@@ -94,6 +132,64 @@ async def test_files_give_equal_rows(tmp_path):
         await sm.load_examples(tmp_path / "a.txt")
 
 
+async def test_missing_cells_and_columns_of_pandas():
+    """Every way to write nothing is None, arrays stand as they are, and a column is a list of rows or targets."""
+    table, array = Pandas(), Array()
+    table.to_dict = lambda orient: [{"text": "t", "n": NAType(), "label": "a", "vector": array}]
+    (row,) = await sm.load_examples(table, "label", program=program())
+    assert (row.inputs.get_json(), row.extra["vector"]) == ({"text": "t", "n": None}, array)
+    (row,) = await sm.load_examples(Series([{"text": "t"}]), Series(["a"]), program=program())
+    assert (row.inputs["text"], row.target) == ("t", "a")
+
+
+async def test_a_csv_file_gives_the_cells_that_the_csv_module_wrote(tmp_path):
+    """Also where a cell has one of the line separators that are none in a CSV file."""
+    texts = ["a\u2028b", "a\x0bb", "a\x0cb", "a\x1cb", "a\x85b", "a\nb", "a\r\nb", 'a "b"']
+    with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    assert [row.inputs["text"] for row in await sm.load_examples(tmp_path / "a.csv")] == texts
+
+
+class Facts(sm.DataModel):
+    """A second input."""
+
+    facts: list[str]
+
+
+class Two(sm.Module):
+    """Takes two inputs, of which one may be left out."""
+
+    async def call(self, query: Text, facts: Facts | None = None) -> Text:
+        return query if facts is None else Text(text=" ".join(facts.facts))
+
+
+class Optional(sm.DataModel):
+    """An input without required fields."""
+
+    hint: str | None = None
+
+
+async def test_rows_of_several_inputs(tmp_path):
+    """CSV cells hold the JSON of an Input, and an optional Input may be left out, in each face of the program."""
+    (tmp_path / "a.csv").write_text('query,facts,label\n"{""text"":""t""}","{""facts"":[""f""]}",a\n')
+    (row,) = await sm.load_examples(tmp_path / "a.csv", "label", program=Two())
+    assert (row.inputs["query"]["text"], row.inputs["facts"]["facts"], row.target) == ("t", ["f"], {"label": "a"})
+    query, facts = sm.Input(Text, name="query"), sm.Input(Facts, name="facts", optional=True)
+    composed = sm.Program(inputs=[query, facts], outputs=await Two()(query, facts))
+    for taking in (Two(), composed):
+        rows = await sm.load_examples([{"query": {"text": "t"}}], program=taking)
+        assert (await sm.evaluate(taking, rows)).results[0].outputs["text"] == "t"
+        with pytest.raises(sm.DataError, match="there is no input 'query'"):
+            await sm.load_examples([{"facts": {"facts": []}}], program=taking)
+    assert [output["text"] for output in await composed.predict([{"query": {"text": "t"}}])] == ["t"]
+
+
+async def test_a_row_of_optional_fields_may_be_empty():
+    """`{}` is JSON of an Input whose fields are all optional."""
+    evaluation = await sm.evaluate(sm.Sequential([sm.Input(Optional), sm.Identity()]), [{}])
+    assert evaluation.results[0].outputs.get_json() == {}
+
+
 async def test_targets_by_name_or_by_row():
     """What is neither input nor target is extra; pairs and Examples have targets of their own."""
     (row,) = await sm.load_examples([ROW], "label", program=program())
@@ -107,8 +203,43 @@ async def test_targets_by_name_or_by_row():
     ):
         (row,) = await sm.load_examples(source, y, program=program())
         assert (row.inputs["text"], row.target) == ("t", "a")
-    with pytest.raises(sm.ArgumentError, match="targets for 2 rows"):
-        await sm.load_examples([ROW, ROW], [1])
+    (row,) = await sm.load_examples([sm.JsonDataModel(ROW, schema={"type": "object"})], ["label"], program=program())
+    assert row.target == {"label": "a"}
+    for wrong in ([1], [1, 2, 3], ["a"], ["lable"]):
+        with pytest.raises(sm.ArgumentError, match="targets for 2 rows"):
+            await sm.load_examples([ROW, ROW], wrong)
+    for wrong, advice in ((5, "one target per row"), (program(), "goes into program=")):
+        with pytest.raises(sm.ArgumentError, match=advice):
+            await sm.load_examples([ROW], wrong)
+    with pytest.raises(sm.ArgumentError, match=r"\[x\] for a single one"):
+        await program().predict(Text(text="t"))
+
+
+async def test_a_target_that_is_not_json_is_a_fault_of_its_row():
+    """Found before the first call, where it would otherwise fail in each comparison."""
+    rows = [ROW, {**ROW, "label": dt.date(2020, 1, 1)}]
+    with pytest.raises(sm.DataError, match="row 1: /target"):
+        await sm.load_examples(rows, "label", program=program())
+
+
+def test_an_id_that_is_not_a_text():
+    """Refused where the example is made: a data model in its place is an input."""
+    with pytest.raises(sm.ArgumentError, match=r"Example\(None, inputs, target\)"):
+        sm.Example(Text(text="t"), {"label": "a"})
+
+
+async def test_a_limit_reads_no_row_more():
+    """A source that waits for its next row is not waited for."""
+    read = []
+
+    async def rows():
+        for number in range(9):
+            read.append(number)
+            yield {"text": str(number)}
+
+    for limit in (0, 2):
+        read.clear()
+        assert len(await sm.load_examples(rows(), program=program(), limit=limit)) == len(read) == limit
 
 
 async def test_names_ids_groups_and_limits():
