@@ -20,7 +20,7 @@ from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 from . import contract, declaring
 from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
 from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
-from .structure import Build, gave_way_to, is_building_tree, is_ready_here, seal, take_turn, wait_for
+from .structure import Build, gave_way_to, is_building_tree, is_ready_here, remember_variable, seal, take_turn, wait_for
 
 # -- frames and failures -----------------------------------------------------------------------------------------------
 
@@ -293,8 +293,8 @@ async def _announced(module: Module, inputs: inspect.BoundArguments) -> None:
 
 
 async def _body(module: Module, inputs: inspect.BoundArguments) -> None:
-    """Run the class's own `build`, plain or async; its writes into Variables are kept, even inside a trace."""
-    with keeping_writes():
+    """Run the class's own `build`, plain or async, outside traces and overlays: its writes are for all callers."""
+    with keeping_writes(remember_variable):
         body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
         pending = body(*inputs.args, **inputs.kwargs)
         if inspect.isawaitable(pending):

@@ -29,8 +29,8 @@ Reentrant: a coroutine that the garbage collector closes while the lock is held 
 # -- snapshots that a failed build restores ---------------------------------------------------------------------------
 
 _FIELDS: Final = (
-    *LABELS, "build_config", "built", "flow", "layout", "made_in_build", "ready", "reassigned", "removed", "sealed",
-    "statics",
+    *LABELS, "arguments", "build_config", "built", "flow", "layout", "made_in_build", "ready", "reassigned", "removed",
+    "sealed", "statics",
 )  # fmt: skip
 _EXTENDED: Final = (list, deque)
 _UPDATED: Final = (set, dict, OrderedDict, defaultdict)
@@ -38,15 +38,14 @@ _UPDATED: Final = (set, dict, OrderedDict, defaultdict)
 
 
 class Before:
-    """A snapshot of a module: its attributes, the plain containers and Variables in them, the fields of its record."""
+    """A snapshot of a module: its attributes, the plain containers in them, the fields of its record."""
 
-    __slots__ = ("_containers", "_fields", "_values", "module")
+    __slots__ = ("_containers", "_fields", "module")
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self._fields = {name: copy.copy(getattr(module._record, name)) for name in _FIELDS}
         self._containers: list[tuple[Any, Any]] = []
-        self._values: list[tuple[Variable, Any]] = []
         seen: set[int] = set()
         pending: list[Any] = [module.__dict__]
         while pending:
@@ -55,16 +54,16 @@ class Before:
             if id(x) in seen:
                 continue
             seen.add(id(x))
-            if issubclass(cls, Variable):
-                self._values.append((x, x.snapshot()))
-            elif cls in _EXTENDED or cls in _UPDATED:
+            if cls in _EXTENDED or cls in _UPDATED:
                 content = copy.copy(x)
                 self._containers.append((x, content))
                 pending += content.values() if issubclass(cls, dict) else content
             elif issubclass(cls, tuple | frozenset):
                 pending += x
-            elif dataclasses.is_dataclass(cls) and hasattr(x, "__dict__"):
-                pending.append(x.__dict__)
+            elif dataclasses.is_dataclass(cls) and own_impl(cls) is None:
+                fields = [(each.name, getattr(x, each.name)) for each in dataclasses.fields(cls) if hasattr(x, each.name)]
+                self._containers.append((x, fields))
+                pending += [getattr(x, "__dict__", None), *(value for _, value in fields)]
 
     def restore(self) -> None:
         """Restore the module."""
@@ -73,10 +72,12 @@ class Before:
             setattr(record, name, value)
         record.contract = record.declared = None
         for container, content in self._containers:
+            if dataclasses.is_dataclass(container):
+                for name, value in content:
+                    object.__setattr__(container, name, value)  # also of a frozen one
+                continue
             container.clear()
             container.extend(content) if class_of(container) in _EXTENDED else container.update(content)
-        for variable, snapshot in self._values:
-            variable.restore(snapshot)
 
 
 # -- running builds ---------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class Build:
     error, everything is undone.
     """
 
-    __slots__ = ("_token", "befores", "module", "outer", "over", "waits_for")
+    __slots__ = ("_token", "befores", "module", "outer", "over", "values", "waits_for")
 
     def __init__(self, module: Module | None = None) -> None:
         self.module = module
@@ -97,6 +98,8 @@ class Build:
         self.over = leaves.Signal()
         self.befores: dict[int, Before] = {}
         """Snapshots of the changed modules, by id, in order of their first change."""
+        self.values: dict[int, tuple[Variable, Any]] = {}
+        """The changed Variables, by id, each with its snapshot."""
         self.waits_for: list[Build] = []
         """The builds that code of this build waits for."""
         self._token: Token[Build | None] | None = None
@@ -121,6 +124,8 @@ class Build:
                 else:
                     for key, before in self.befores.items():
                         around.befores.setdefault(key, before)
+                    for key, value in self.values.items():
+                        around.values.setdefault(key, value)
         finally:
             self.over.set()
             if self._token is not None:
@@ -135,6 +140,8 @@ class Build:
         else:
             for before in reversed(befores):
                 before.restore()
+            for variable, snapshot in self.values.values():
+                variable.restore(snapshot)
         for before in befores:
             record = before.module._record
             if record.building is not None and self in record.building.chain():
@@ -203,6 +210,13 @@ def remember(module: Module) -> bool:
     if build is not None:
         build.remember(module)
     return build is not None
+
+
+def remember_variable(variable: Variable) -> None:
+    """Take a snapshot of a Variable, before it changes, for the current build."""
+    build = current_build()
+    if build is not None:
+        build.values.setdefault(id(variable), (variable, variable.snapshot()))
 
 
 def running_own_build(record: ModuleRecord) -> Build | None:
@@ -364,7 +378,6 @@ def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable
     if attribute in restored:  # made by an earlier build and restored by a load
         restored.discard(attribute)
         return attribute_of(module, attribute)
-    remember(module)
     object.__setattr__(module, attribute, variable)
     return variable
 
@@ -440,9 +453,10 @@ def check_layout(module: Module) -> None:
 
 
 def refuse_if_sealed(module: Module, attribute: str, change: str) -> None:
-    """Raise SealedError if the structure of `module` is sealed; `change` describes the attempted change."""
+    """Raise SealedError if `module` is sealed, before the change that `change` describes; else a build remembers it."""
     if module._record.sealed:
         raise SealedError(_text(module, attribute, change))
+    remember(module)
 
 
 def note_edit(module: Module) -> None:

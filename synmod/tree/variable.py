@@ -4,7 +4,7 @@ Reads go through the open layers (overlays, traces) of the running task, which a
 """
 
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
@@ -62,19 +62,27 @@ class Layer:
         members: Identities of the Variables whose writes go to this layer; None for all.
         values: First values, by identity; the caller keeps those Variables alive.
         silent: Whether writes send no event.
+        remember: Is called with each Variable before its live value or its metadata changes; None for nothing.
 
     Attributes:
         written: The Variables that were written, by identity.
     """
 
-    __slots__ = ("members", "outer", "silent", "values", "written")
+    __slots__ = ("members", "outer", "remember", "silent", "values", "written")
 
-    def __init__(self, members: Container[int] | None, values: dict[int, Json], silent: bool = False) -> None:
+    def __init__(
+        self,
+        members: Container[int] | None,
+        values: dict[int, Json],
+        silent: bool = False,
+        remember: "Callable[[Variable], None] | None" = None,
+    ) -> None:
         self.outer: Layer | None = None
         self.members = members
         self.values = values
         self.written: dict[int, Variable] = {}
         self.silent = silent
+        self.remember = remember
 
     def __enter__(self) -> None:
         self.outer = LAYER.get()
@@ -104,15 +112,19 @@ def discarding_writes() -> Layer:
 
 
 class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
-    """Keep the writes of this block, although `discarding_writes` blocks are around it."""
+    """Set all layers aside: what this block reads and writes is live.
 
-    __slots__ = ("_token",)
+    Args:
+        remember: Is called with each Variable before its value or its metadata changes.
+    """
+
+    __slots__ = ("_layer", "_token")
+
+    def __init__(self, remember: "Callable[[Variable], None]") -> None:
+        self._layer = Layer((), {}, remember=remember)
 
     def __enter__(self) -> None:
-        layer = LAYER.get()
-        while layer is not None and layer.silent:
-            layer = layer.outer
-        self._token = LAYER.set(layer)
+        self._token = LAYER.set(self._layer)
 
     def __exit__(self, *_: object) -> None:
         with suppress(ValueError):  # left in another context than it was entered in: there is nothing to restore
@@ -298,7 +310,9 @@ class Variable:
             ArgumentError, BadNameError, DataError: As for the constructor.
         """
         with self._lock:
-            self._labels = checked_metadata({**self._labels, **changes})
+            labels = checked_metadata({**self._labels, **changes})
+            self._remember()
+            self._labels = labels
 
     def get(self, key: str, default: Json = None) -> Json:
         """Return a field of a value that is an object, or `default` if the field is absent.
@@ -418,12 +432,21 @@ class Variable:
         while layer is not None and not (layer.members is None or id(self) in layer.members):
             layer = layer.outer
         if layer is None:
+            self._remember()
             self._value = new
             self._version += 1
             return True
         layer.values[id(self)] = new
         layer.written[id(self)] = self
         return not layer.silent
+
+    def _remember(self) -> None:
+        """Notify the `keeping_writes` block around this code, if there is one, before the Variable changes."""
+        layer = LAYER.get()
+        while layer is not None and layer.remember is None:
+            layer = layer.outer
+        if layer is not None and layer.remember is not None:
+            layer.remember(self)
 
     def _where(self) -> str:
         kind, name = type(self).__name__, self.name
@@ -484,6 +507,7 @@ class Write:
         """Write the value, metadata and schema."""
         variable = self.variable
         with variable._lock:
+            variable._remember()
             if self._schema is not None:
                 variable._schema = self._schema
             if self._metadata is not None:

@@ -403,11 +403,16 @@ async def test_everything_a_failed_build_touched_is_put_back():
     class Box:
         items: list
 
+    @dataclasses.dataclass(slots=True)
+    class Slotted(Box):
+        pass
+
     class Fragile(Module):
         def __init__(self):
             super().__init__()
             self.first, self.gone = 1, 2
             self.deep = {"a": [deque([1]), {1}, OrderedDict(k=[Box([1])])]}
+            self.slotted = Slotted([])
             self.child = Holder()
 
         async def build(self, inputs):
@@ -416,9 +421,10 @@ async def test_everything_a_failed_build_touched_is_put_back():
             self.deep["a"][0].append(2)
             self.deep["a"][1].clear()
             self.deep["a"][2]["k"][0].items = None
+            self.slotted.items.append(1)
+            self.slotted.items = None
             self.name, self.trainable = "other", False
             self.child.mark = True
-            self.child.kept.assign("new")
             raise ValueError("late")
 
         async def call(self, inputs):
@@ -439,8 +445,39 @@ async def test_everything_a_failed_build_touched_is_put_back():
     assert list(vars(module)) == order
     assert (module.first, module.gone, module.name, module.trainable) == (1, 2, "fragile", True)
     assert module.deep == {"a": [deque([1]), {1}, OrderedDict(k=[Box([1])])]}
+    assert module.slotted == Slotted([])
     assert "mark" not in vars(module.child)
-    assert module.child.kept.value == "old"
+
+
+async def test_a_failed_build_changes_no_variable_below():
+    """Values and metadata of children's Variables, also where an inner build that succeeded wrote them."""
+
+    class Writes(Module):
+        def __init__(self, *below):
+            super().__init__()
+            self.below, self.text = list(below), self.add_variable("old", name="text")
+
+        async def build(self, inputs):
+            for child in self.below:
+                child.text.assign(f"{child.text.value} new")
+                child.text.set_metadata({"tag": "new"})
+                await child.build(inputs)
+                child.text.assign(f"{child.text.value} new")
+            if len(self.below) == 1 and fails:
+                raise ValueError("late")
+
+        async def call(self, inputs):
+            return inputs
+
+    leaf = Writes()
+    module, fails = Writes(Writes(leaf, leaf)), True
+    with pytest.raises(ValueError, match="late"):
+        await module(q)
+    for each in (leaf, module.below[0]):
+        assert (each.text.value, each.text.version, each.text.metadata) == ("old", 0, {})
+    fails = False
+    await module(q)
+    assert leaf.text.value == "old new new new new"
 
 
 async def test_sm_build_finds_wrong_wiring_below_declared_outputs():

@@ -100,6 +100,46 @@ async def test_what_a_first_call_inside_builds_is_live():
     assert "first/count" not in overlay.changes
 
 
+@pytest.mark.parametrize("first", ["the overlay", "the live program"])
+async def test_a_build_inside_reads_and_writes_what_is_live(first):
+    """What `build` assigns is there for every caller, and a failed one leaves the overlay as it was."""
+
+    class Fitted(sm.Module):
+        fails = True
+
+        def __init__(self):
+            super().__init__()
+            self.style, self.seen = sm.Param("plain"), sm.Param([])
+
+        async def build(self, inputs):
+            self.seen.assign([self.style.value, *inputs.keys()])
+            await asyncio.sleep(0)
+            if self.fails:
+                raise ValueError("late")
+
+        async def call(self, inputs: Query) -> Query:
+            return Query(question=f"{self.style.value} {self.seen.value}")
+
+    program = Fitted()
+
+    async def candidate():
+        with sm.using(program, {"style": "new"}) as overlay:
+            return (await program(Query(question="q")))["question"], overlay.changes
+
+    async def live():
+        return (await program(Query(question="q")))["question"], None
+
+    with sm.using(program, {"style": "new"}) as overlay:
+        with pytest.raises(ValueError, match="late"):
+            await program(Query(question="q"))
+        assert (program.seen.value, dict(overlay.changes)) == ([], {})
+    Fitted.fails = False
+    callers = [candidate(), live()] if first == "the overlay" else [live(), candidate()]
+    replies = dict(await asyncio.gather(*callers))
+    assert replies == {"new ['plain', 'question']": sm.State(), "plain ['plain', 'question']": None}
+    assert program.seen.value == ["plain", "question"]
+
+
 async def test_snapshots_copies_and_files_read_the_overlay(program, tmp_path):
     """`state`, `split`, `clone`, `save` and `save_variables` take what is overlaid."""
     part = program.first

@@ -235,6 +235,31 @@ async def test_add_and_pop_until_it_is_built():
         Sequential().pop()
 
 
+async def test_a_failed_build_of_a_parent_undoes_add_and_pop():
+    """The members, their names and the config are as before."""
+
+    class Composed(Module):
+        def __init__(self):
+            self.row, self.named = Sequential([Reply()]), Sequential({"reply": Reply()})
+
+        async def build(self, inputs):
+            self.row.add(Shout())
+            self.named.pop()
+            self.named.add(Shout(), "shout")
+            raise ValueError("late")
+
+        async def call(self, inputs):
+            return inputs
+
+    module = Composed()
+    with pytest.raises(ValueError, match="late"):
+        await module(query("a"))
+    for row in (module.row, module.named):
+        assert [type(member) for member in row.members] == [Reply]
+        assert len(row.get_config()["members"]) == 1
+    assert list(module.named.get_config()["members"]) == ["reply"]
+
+
 async def test_config_goes_in_again():
     """`from_config(get_config())` has the same members and contract."""
     sequence = Sequential([Input(Query), Reply(), Shout()], name="mine")
