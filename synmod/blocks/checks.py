@@ -42,6 +42,8 @@ def members(kind: str, modules: tuple[Any, ...]) -> list[Module]:
     Raises:
         ConfigError: There are no members, or one is not a module.
     """
+    if len(modules) == 1 and isinstance(modules[0], (list, tuple)):
+        raise ConfigError(f"{kind}: the members are a {type(modules[0]).__name__}; pass them one by one, {kind}(a, b).")  # pyright: ignore[reportUnknownArgumentType]  (users)
     if not modules:
         raise ConfigError(f"{kind}: no members; pass the modules to run, {kind}(a, b).")
     return [member(kind, f"member {place}", module) for place, module in enumerate(modules)]

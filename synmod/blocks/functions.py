@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack
 
 from synmod import data, registry
-from synmod.errors import ConfigError
-from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations
+from synmod.errors import CallError, ConfigError
+from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations, without_none
 
 from . import checks
 
@@ -90,8 +90,8 @@ class Lambda(Module):
 
     Args:
         fn: A function, plain or async, that takes the inputs and returns data. To save the module, register it.
-        output: Data model, schema, or nest of them that the function returns; by default its return annotation, else
-            the function is traced on symbols.
+        output: Data model (or `Answer | None`), schema, or nest of them that the function returns; by default its
+            return annotation, else the function is traced on symbols.
         **options: Keyword arguments of `Module`.
 
     Schemas:
@@ -99,8 +99,9 @@ class Lambda(Module):
         outputs: `output`, or the declaration of the function
 
     Raises:
-        ConfigError: `fn` is not callable, or is a module.
+        ConfigError: `fn` is not callable, is a module, or has a return annotation with an unknown name.
         ArgumentError: `output` does not declare data.
+        CallError: When called: the function returned None, and what declares its output does not include `| None`.
 
     Example:
         >>> import synmod as sm
@@ -113,28 +114,33 @@ class Lambda(Module):
     Source: Keras' `Lambda`; differs: code is never saved.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec"})
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec", "_may_return_none"})
 
     def __init__(self, fn: Callable[..., Any], *, output: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         if isinstance(fn, Module):
             raise ConfigError("Lambda: fn is already a module; use it without Lambda.")
         self.fn = checks.function("Lambda", "fn", fn)
-        declared = _returned(fn) if output is None else output
-        if declared is not None:
+        function = fn if inspect.isroutine(fn) else type(fn).__call__
+        annotation = resolved_annotations(function, ("return",)).get("return", UNDECLARED)
+        declared = read_outputs(annotation if output is None else output)
+        if declared is UNDECLARED and output is not None:
+            declared = output
+        optional = without_none(annotation)[1] or (output is not None and without_none(output)[1])
+        self._may_return_none = declared is UNDECLARED or optional
+        if declared is not UNDECLARED:
             self.output_spec = declared
 
     async def call(self, *inputs: Any) -> Any:
         """Call the function; its exceptions propagate unchanged."""
         outputs = self.fn(*inputs)
-        return await outputs if inspect.isawaitable(outputs) else outputs
-
-
-def _returned(fn: Any) -> Any:
-    """Return the output declared by the return annotation of a function; None if it declares none."""
-    hints = resolved_annotations(fn if inspect.isroutine(fn) else type(fn).__call__)
-    declared = read_outputs(hints.get("return", UNDECLARED))
-    return None if declared is UNDECLARED else declared
+        outputs = await outputs if inspect.isawaitable(outputs) else outputs
+        if outputs is None and not self._may_return_none:
+            raise CallError(
+                f"{self.path or self.name}: {getattr(self.fn, '__name__', 'the function')} returned None, but declares "
+                "data: is a `return` missing? If None is valid, write `-> Answer | None`, or `output=Answer | None`."
+            )
+        return outputs
 
 
 # -- the functions of sm.ops -------------------------------------------------------------------------------------------

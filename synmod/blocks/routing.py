@@ -258,7 +258,8 @@ class Route(Returning[R]):
     Raises:
         ConfigError: There are no routes, a member is not a module, `default` is not a route ('Did you mean'), or `key`
             is not a string.
-        SchemaError: When composed: the value has no such field ('Did you mean').
+        SchemaError: The value has no such field ('Did you mean'), as far as `module` declares its output; else when
+            composed or called.
         CallError: When called: the field selects no route, and there is no default.
 
     Example:
@@ -316,6 +317,8 @@ class Route(Returning[R]):
         self.key = checks.field_name("Route", "key", key)
         self.default = None if default is None else checks.one_of("Route", "default", default, tuple(self.routes))
         self.inject, self.merge = inject, merge
+        if data.is_symbolic(self.module.output_spec):
+            self._check_key(checks.one_value(self.module.output_spec, self.key))
 
     async def call(self, inputs: Any) -> Any:
         """Call the module, then run the route that its value selects."""
@@ -327,17 +330,23 @@ class Route(Returning[R]):
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return a symbol for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
-        checks.must_have("Route", "the value of its module", value, self.key)
+        self._check_key(value)
         outputs = await side_by_side(self.routes.values(), data.ops.concat(inputs, value) if self.inject else inputs)
         return _merged(outputs) if self.merge else tuple(outputs)
+
+    def _check_key(self, value: Any) -> None:
+        checks.must_have("Route", "the value of its module", value, self.key)
 
     def _selected(self, value: Any) -> str:
         """Return the route that a value selects.
 
         Raises:
             CallError: The value selects no route, and there is no default.
+            SchemaError: The value has no field `key`.
         """
         label = checks.one_value(value, self.key).get(self.key)
+        if label is None:
+            self._check_key(value)
         route = label if isinstance(label, str) and label in self.routes else self.default
         if route is None:
             raise CallError(

@@ -121,7 +121,7 @@ async def test_a_module_of_ones_own_decides():
     assert (await route(Query.to_symbolic_data_model())).keys() == ("question", "choice", "answer")
     with pytest.raises(sm.CallError, match=r"the routes are Who\?, Why\?"):
         await route(Query(question="How?"))
-    nobody = sm.Route(sm.Lambda(lambda _: None, output=Choice), {"a": saying("A")}, merge=False)
+    nobody = sm.Route(sm.Lambda(lambda _: None, output=Choice | None), {"a": saying("A")}, merge=False)
     assert await nobody(ASKED) == (None,)
 
 
@@ -167,10 +167,14 @@ async def test_inputs_do_not_speak_for_a_check():
 
 
 async def test_wiring_is_checked_before_anything_runs():
-    """A value that can have no such field is found when composed."""
+    """A value that can have no such field is found when made, if its module declares it, else when composed."""
     asked = Query.to_symbolic_data_model()
     with pytest.raises(sm.SchemaError, match="Did you mean 'question'"):
         await sm.Route(sm.Identity(), {"a": saying("A")}, key="questoin", default="a")(asked)
+    with pytest.raises(sm.SchemaError, match="Route: the value of its module has no field 'choice'; it has answer"):
+        sm.Route(saying("A"), {"a": saying("A")})
+    with pytest.raises(sm.SchemaError, match="Route: the value of its module has no field 'choice'; it has question"):
+        await sm.Route(sm.Identity(), {"a": saying("A")})(ASKED)
     anything = sm.Constant(sm.JsonDataModel({"kind": "a"}, schema={"type": "object"}))
     assert await sm.Route(anything, {"a": saying("A")}, key="kind")(asked) is not None
 
@@ -187,7 +191,7 @@ async def test_guard_lets_pass_or_blocks():
     assert await sm.Guard(check)(ASKED) is None
     with pytest.raises(sm.GuardError, match="names nobody"):
         await sm.Guard(check, on_block="error")(ASKED)
-    silent = sm.Lambda(lambda q: None, output=Verdict)
+    silent = sm.Lambda(lambda q: None, output=Verdict | None)
     with pytest.raises(sm.CallError, match="allowed"):
         await sm.Guard(silent)(ASKED)
     with pytest.raises(sm.SchemaError, match="'allowed'"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+import synmod as sm
 from synmod.blocks import Constant, Identity, Lambda, Parallel
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import CallError, ConfigError, DataError
@@ -105,7 +106,7 @@ async def test_outputs_can_be_merged(merge, json):
 
 async def test_merges_follow_the_table_for_none():
     """A member that gives None: concat fails, `and` is None, `or` is the rest."""
-    none = Lambda(lambda _: None, output=Answer)
+    none = Lambda(lambda _: None, output=Answer | None)
     with pytest.raises(DataError):
         await Parallel(answering("a"), none, merge="concat")(ASKED)
     assert await Parallel(answering("a"), none, merge="and")(ASKED) is None
@@ -130,6 +131,7 @@ async def test_parallel_builds_its_members():
     [
         ((), {}, "no members"),
         ((len,), {}, "sm.Lambda"),
+        (([Identity(), Identity()],), {}, "the members are a list; pass them one by one, Parallel(a, b)"),
         ((Identity(),), {"merge": "adn"}, "Did you mean 'and'"),
         ((Identity(),), {"merge": ["and"]}, "merge=['and']"),
         ((Identity(),), {"marge": "and"}, "Did you mean 'merge'"),
@@ -171,6 +173,38 @@ async def test_lambda_declares_its_output_in_three_ways():
     assert (await Lambda(annotated)(ASKED)).to() == Answer(answer="Who?")
     assert [out.keys() for out in await Lambda(pair)(asked)] == [("answer",), ("question",)]
     assert (await Lambda(lambda x: x.prefix("a"))(asked)).keys() == ("a_question",)
+
+
+async def test_a_function_that_forgets_its_return_is_an_error():
+    """Declared without `| None`, in the annotation or by `output`, it returns data, as a `call` does."""
+
+    def forgets(x) -> Answer:
+        Answer(answer=x["question"])
+
+    def answers(x) -> Answer | None:
+        return None
+
+    for faulty in (Lambda(forgets), Lambda(lambda _: None, output=Answer), sm.Sequential([forgets, Identity()])):
+        with pytest.raises(CallError, match="returned None, but declares data: is a `return` missing?"):
+            await faulty(ASKED)
+    for fine in (Lambda(answers), Lambda(lambda _: None, output=Answer | None), Lambda(lambda _: None)):
+        assert await fine(ASKED) is None
+    assert (await Lambda(answers)(Query.to_symbolic_data_model())).keys() == ("answer",)
+
+
+def test_a_return_annotation_with_an_unknown_name_is_an_error():
+    """When the Lambda or the Tool is made; it would otherwise declare nothing."""
+
+    def returns(x: int) -> "Answr":  # noqa: F821
+        return x
+
+    def takes(x: "Nmber") -> int:  # noqa: F821
+        return x
+
+    for make, name in ((lambda: Lambda(returns), "Answr"), (lambda: sm.Tool(returns), "Answr"),
+                       (lambda: sm.Tool(takes), "Nmber")):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"the name '{name}' in the annotation .* is not defined"):
+            make()
 
 
 async def test_lambda_errors():

@@ -197,10 +197,10 @@ async def test_majority_of_several_outputs():
 
 async def test_draws_that_give_nothing_do_not_count():
     """None is no answer; all None is None."""
-    none = sm.Lambda(lambda x: None, output=Answer)
+    none = sm.Lambda(lambda x: None, output=Answer | None)
     assert await sm.BestOf(none, 2, reward=value_of)(ASKED) is None
     assert await sm.Majority(none, 2)(ASKED) is None
-    odd = sm.Lambda(lambda x: Answer(answer="3") if sm.lm.current_sample() else None, output=Answer)
+    odd = sm.Lambda(lambda x: Answer(answer="3") if sm.lm.current_sample() else None, output=Answer | None)
     assert (await sm.BestOf(odd, 2, reward=value_of)(ASKED))["answer"] == "3"
     assert (await sm.Majority(odd, 3)(ASKED))["answer"] == "3"
 

@@ -142,10 +142,10 @@ async def test_map_collects_failures_as_data():
 
 async def test_map_has_no_place_for_none_in_a_field():
     """A module that gives None for an item is an error that names it."""
-    mapped = sm.Map(sm.Lambda(lambda doc: None, output=Count), "docs")
+    mapped = sm.Map(sm.Lambda(lambda doc: None, output=Count | None), "docs")
     with pytest.raises(sm.CallError, match="item 0 of 'docs'"):
         await mapped(SHELF)
-    collected = await sm.Map(sm.Lambda(lambda doc: None, output=Count), "docs", on_error="collect")(SHELF)
+    collected = await sm.Map(sm.Lambda(lambda doc: None, output=Count | None), "docs", on_error="collect")(SHELF)
     assert collected["docs"][0] == {"value": None, "error": None}
 
 
@@ -173,7 +173,7 @@ async def test_map_is_bounded():
 
 async def test_repeat_feeds_the_output_back():
     """A number of times, or until a condition holds; None ends it."""
-    add = sm.Lambda(lambda count: Count(n=count.n + 1) if count.n < 100 else None, output=Count)
+    add = sm.Lambda(lambda count: Count(n=count.n + 1) if count.n < 100 else None, output=Count | None)
     assert (await sm.Repeat(add, 3)(Count(n=0)))["n"] == 3
     assert (await sm.Repeat(add, until=lambda count: count.n >= 5)(Count(n=0)))["n"] == 5
 
@@ -268,6 +268,7 @@ async def test_fallback_of_members_that_differ():
         (lambda: sm.Repeat(sm.Identity(), 2, until=len), "either `times` or `until`"),
         (lambda: sm.Repeat(sm.Identity(), 0), "times is 0"),
         (lambda: sm.Fallback(), "no members"),
+        (lambda: sm.Fallback([sm.Identity()]), "pass them one by one, Fallback"),
         (lambda: sm.Fallback(sm.Identity(), on=("x",)), "on has 'x'"),
     ],
 )
