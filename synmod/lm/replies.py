@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from json import JSONDecoder
 from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, schema_of_class, validator_faults
@@ -130,12 +129,14 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
 def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     """Return a reply with its tool calls as `ToolCall`s; a call of the tool that carries the schema is its text."""
     calls: list[ToolCall] = []
+    ids: set[str] = set()
     items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them as they came
     for item in items:
         call = item if isinstance(item, ToolCall) else _call_of(item)
         call_id = call.id or f"call_{len(calls)}"
-        if call_id in {one.id for one in calls}:
-            call_id = unused(call_id, {one.id for one in calls})
+        if call_id in ids:
+            call_id = unused(call_id, ids)
+        ids.add(call_id)
         calls.append(call if call_id == call.id else ToolCall(call_id, call.name, call.function.arguments))
     schema = request.schema
     answers = [call for call in calls if schema is not None and call.name == _answer_name(request, schema)]
@@ -216,8 +217,11 @@ _BLOCK: Final = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _OPENING: Final = re.compile(r"<(?:think|thinking|reasoning)>")
 _CLOSING: Final = re.compile(r"</(?:think|thinking|reasoning)>")
 _FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
-_CONTAINER: Final = re.compile(r"[\[{]")
-_DECODER: Final = JSONDecoder()
+_CONTAINER: Final = re.compile(  # [0, 1) is an interval
+    r"""\{\s*+["}] | \[\s*+(?: [\[\]{"] | (?:[0-9-]|true|false|null|NaN|Infinity)(?![^\[\](){}"]*+\)) ) | [\[{]""",
+    re.VERBOSE,
+)
+_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings hide what stands in them
 
 
 class Read(NamedTuple):
@@ -249,8 +253,9 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     reasoning = None
     if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
         reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
-    read = read_reply(reply.text, request.schema, reasoning, partial(faults_of_class, request))
-    if reply.finish_reason == "length" and (read.reason or not isinstance(read.json, dict | list)):
+    is_cut = reply.finish_reason == "length"
+    read = read_reply(reply.text, request.schema, reasoning, partial(faults_of_class, request), inside=not is_cut)
+    if is_cut and (read.reason or not isinstance(read.json, dict | list)):
         return Read(None, "length")
     return read
 
@@ -260,6 +265,8 @@ def read_reply(
     schema: Schema,
     reasoning: Mapping[str, str] | None = None,
     faults_of: Callable[[Json], tuple[tuple[str, str], ...]] = lambda _: (),
+    *,
+    inside: bool = True,
 ) -> Read:
     """Read the value of `schema` out of `text`.
 
@@ -268,6 +275,7 @@ def read_reply(
         schema: What the value satisfies.
         reasoning: Put in front of an object that lacks its field.
         faults_of: Returns what is wrong with a value that is valid for the schema.
+        inside: Whether a value inside other text counts.
     """
     bare = error = ""
     for bare in dict.fromkeys((text, _bare(text))):
@@ -278,7 +286,7 @@ def read_reply(
     if not bare:
         return Read(None, "empty", (("", "the reply is empty"),))
     first: Read | None = None
-    for json in _containers_in(bare):
+    for json in _containers_in(bare) if inside else ():
         read = _judged(json, schema, reasoning, faults_of)
         if not read.reason:
             return read
@@ -329,17 +337,34 @@ def _bare(text: str) -> str:
 
 
 def _containers_in(text: str) -> Iterator[Json]:
-    """Yield the JSON objects and arrays in prose, in order, none from inside another; at most 100 places are tried."""
+    """Yield the JSON objects and arrays in prose, in order; at most 100 places are tried.
+
+    None is from inside another one, whether or not that one is valid or whole: a part is never the answer.
+    """
     at = 0
     for _ in range(_MOST_PLACES):
         start = _CONTAINER.search(text, at)
         if start is None:
             return
-        at = start.end()
-        try:
-            _, end = _DECODER.raw_decode(text, start.start())
-            json = parse_frozen(text[start.start() : end])  # strict: no NaN, no key twice
-        except (ValueError, RecursionError):
+        at = start.start() + 1
+        if len(start[0]) == 1:  # a bracket of the prose
             continue
-        yield json
+        end = _end_of_container(text, start.start())
+        if end is None:
+            return
         at = end
+        try:
+            yield parse_frozen(text[start.start() : end])  # strict: no NaN, no key twice
+        except DataError:
+            continue
+
+
+def _end_of_container(text: str, start: int) -> int | None:
+    """Return where the bracket at `start` is closed; None where the text ends before."""
+    depth = 0
+    for found in _BRACKET.finditer(text, start):
+        sign = found[0]
+        depth += (sign in "[{") - (sign in "]}")
+        if not depth:
+            return found.end()
+    return None

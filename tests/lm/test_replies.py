@@ -5,8 +5,10 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+import synmod as sm
 from synmod.data import declare, dump_json
 from synmod.lm import read_reply
+from synmod.testing import FunctionLM
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}
@@ -29,6 +31,7 @@ ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string",
         'First:\n```json\n{"a": 1}\n```\nBye.',
         'It\'s {"a": 1}',
         '[see] {"a": 1}',
+        'Within [0, 1) it is {"a": 1}',
     ],
 )
 def test_valid_values_are_found(text):
@@ -112,7 +115,50 @@ def test_any_text_is_read_or_refused(text):
     assert (not read.reason) == (read.json is not None)
 
 
+SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+CONTAINERS = st.lists(SCALARS | st.lists(SCALARS, max_size=2), min_size=1, max_size=4) | st.dictionaries(
+    st.text(), SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.text(), SCALARS, max_size=2), min_size=1
+)
+EITHER = declare({"type": ["object", "array"]}, root="any")
+
+
+@given(CONTAINERS, st.sampled_from(["", "Here: ", "```json\n"]), st.data())
+def test_a_part_of_a_value_is_never_the_answer(json, before, data):
+    """A value that is cut anywhere, or broken by what JSON does not allow, holds none that could be taken for it."""
+    text = before + dump_json(json)
+    assert read_reply(text[: data.draw(st.integers(0, len(text) - 1))], EITHER).reason
+    for broken in ({"twice": json}, [json]):
+        text = dump_json(broken)[:-1]
+        twice = text + (', "twice": 1}' if isinstance(broken, dict) else ", NaN]")
+        assert read_reply(before + twice, EITHER).reason == "not_json"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": "root", "replies": [{"text": "leaf", "replies": []}, {"text": "se',
+        '{"user": {"id": 1}, "text": "two\nlines", "re": "\\d", "more": {"id": 2}}',
+        "[" * 60 + "1" + "]" * 60,
+        '{"score": NaN, "detail": {"k": 1}}',
+    ],
+)
+def test_a_broken_value_has_no_parts(text):
+    """Examples of what models write: cut, with raw lines and escapes in strings, too deep, not a number."""
+    assert read_reply(text, EITHER).reason == "not_json"
+
+
+async def test_of_a_cut_reply_only_the_whole_counts():
+    """What a model wrote before it was cut is not its answer."""
+    draft = FunctionLM(lambda _: sm.LMReply('Draft: {"a": 1}. Now the', finish_reason="length"))
+    with pytest.raises(sm.errors.BadReplyError) as caught:
+        await draft("Hi", {"type": "object"})
+    assert caught.value.reason == "length"
+    whole = FunctionLM(lambda _: sm.LMReply('```json\n{"a": 1}\n```', finish_reason="length"))
+    assert (await whole("Hi", {"type": "object"}))["a"] == 1
+
+
 HOSTILE = [
+    "[" * 99 + "1," * 400_000,
     "[" * 300_000,
     "{" * 300_000,
     '{"a":' * 60_000,
