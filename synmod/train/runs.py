@@ -16,7 +16,7 @@ from synmod import lm
 from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, Schema, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunError
-from synmod.leaves import Json, current_clock, frozen_dict, json_equal, wall_time, write_atomic
+from synmod.leaves import Json, current_clock, frozen_dict, is_object, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
@@ -76,13 +76,24 @@ class Journal:
         if entry is None:
             return None
         piece: dict[str, Any] = {**entry, "usage": Usage(**entry["usage"])}
-        digest = piece.pop("schema", None)
-        if digest is not None:
-            noted = await self.read(f"schema/{digest}")
-            if noted is None:
-                return None
-            piece["outputs"] = JsonDataModel[Any](piece["outputs"], schema=noted["schema"])
+        try:
+            piece["outputs"] = await self._found(piece["outputs"], piece.pop("schema", None))
+        except KeyError:  # a schema that cannot be read
+            return None
         return piece
+
+    async def _found(self, json: Any, schemas: Any) -> Any:
+        """Return outputs as `_noted_in` was given them (KeyError where a schema is not there)."""
+        match schemas:
+            case str():
+                return JsonDataModel[Any](json, schema=(await self.read(f"schema/{schemas}") or {})["schema"])
+            case [kind, *parts]:
+                found = [await self._found(*each) for each in zip(json, parts, strict=True)]
+                return tuple(found) if kind == "tuple" else found
+            case {}:
+                return {name: await self._found(json[name], part) for name, part in schemas.items()}
+            case _:
+                return json
 
     async def keep(self, key: str, piece: Mapping[str, Any]) -> None:
         """Record a piece that was run, and when; what is not written would be paid for again.
@@ -100,14 +111,25 @@ class Journal:
         usage: Usage = piece["usage"]
         used = {name: number for name, number in vars(usage).items() if number != getattr(NO_USAGE, name)}
         entry = {**piece, "outputs": as_json(piece["outputs"]), "usage": used, "at": self.elapsed_s}
-        if isinstance(piece["outputs"], JsonDataModel):  # whose schema stands in the journal once, not in each record
-            schema = schema_of(piece["outputs"])
-            if id(schema) not in self._noted:
-                digest = key_of(schema)
-                await self.write(f"schema/{digest}", {"schema": schema})
-                self._noted[id(schema)] = schema, digest
-            entry["schema"] = self._noted[id(schema)][1]
+        if schemas := await self._noted_in(piece["outputs"]):
+            entry["schema"] = as_json(schemas)
         await self.write(key, frozen_dict(entry))  # hot: all in it has been checked
+
+    async def _noted_in(self, outputs: Any) -> Any:
+        """Return the nest of outputs with digests of schemas, which stand in the journal once, not in each record."""
+        if isinstance(outputs, tuple | list):
+            parts = [await self._noted_in(part) for part in cast("list[Any]", outputs)]
+            return ["tuple" if isinstance(outputs, tuple) else "list", *parts]
+        if is_object(outputs):
+            return {name: await self._noted_in(part) for name, part in outputs.items()}
+        if not isinstance(outputs, JsonDataModel):
+            return None
+        schema = schema_of(cast("Any", outputs))
+        if id(schema) not in self._noted:
+            digest = key_of(schema)
+            await self.write(f"schema/{digest}", {"schema": schema})
+            self._noted[id(schema)] = schema, digest
+        return self._noted[id(schema)][1]
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
         """Return a note."""
@@ -246,7 +268,7 @@ class Runner:
             ran = await self._run_row(example, sample=sample)
         if ran.feedback is not None and ran.feedback.target is not None:
             ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
-        if ran.fault not in ("void", "fatal"):
+        if ran.fault in (None, "program"):  # what another cause has stopped is run again, once that is mended
             await self.journal.keep(piece, {"row": example.id, **ran.record()} if self.journal.is_kept else {})
         return ran
 
@@ -320,7 +342,7 @@ def identity_of_run(
         "program": graphdef(program).fingerprint_with(name_of),
         "fixed values": _others(program, seed).fingerprint,
         "reward": None if reward is None else described(reward),
-        "metrics": [each if isinstance(each, str) else described(each) for each in metrics],
+        "metrics": [*map(described, metrics)],
         "models": _models(places),
     }
     return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
@@ -351,9 +373,12 @@ def _models(places: Places | None) -> Json:
 
 
 def described(thing: Any) -> str:
-    """Return of what kind something is, and a digest of how it is made; its counters and memories do not count."""
+    """Return of what kind something is, and a digest of how it is made; its counters and memories do not count.
+
+    A name stands for itself.
+    """
     if not isinstance(thing, Module):
-        return name_of(thing)
+        return thing if isinstance(thing, str) else name_of(thing)
     values = state_of(thing, Param).to_json()
     return f"{type(thing).__name__} {key_of([graphdef(thing).fingerprint_with(name_of), values])}"
 
@@ -433,7 +458,8 @@ class Budget:
             whole = name in ("rollouts", "lm_calls", "tokens")
             is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
             if value is not None and not (is_number and value >= 0):
-                raise ArgumentError(f"Budget: {name} is {value!r}; give {'a whole number' if whole else 'a number'}.")
+                kind = "a whole number" if whole else "a number"
+                raise ArgumentError(f"Budget: {name} is {value!r}; give {kind} of at least 0.")
 
 
 def budget_from(given: Any) -> Budget:
@@ -461,6 +487,9 @@ class Run:
     Args:
         path: The folder; made when the run begins.
 
+    Raises:
+        ArgumentError: It is not a path.
+
     Example:
         >>> Run("runs/faq-01").path.name
         'faq-01'
@@ -469,6 +498,8 @@ class Run:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"run is {path!r:.100}; give a folder, such as 'runs/faq-01', or a sm.Run.")
         self.path = Path(path)
 
     def __repr__(self) -> str:
@@ -518,7 +549,10 @@ class Run:
             RunError: Another holder, or a run of something else; lists each difference.
             OSError: The folder cannot be written.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
         locked = _locked(self.path / "lock", self.path)
         with locked, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
@@ -540,9 +574,14 @@ class Run:
             return
         try:
             found: Any = parse_json(file.read_bytes())
-            before: dict[str, Json] = dict(found["identity"])
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise RunError(f"{file} is not the file of a run: {error}. Begin in another folder.") from error
+        before: Any = found.get("identity") if is_object(found) and found.get("format") == _FORMAT else None
+        if not is_object(before):
+            raise RunError(
+                f"{file} is not the file of a run, an object with the format {_FORMAT!r} and an identity: begin in "
+                "another folder."
+            )
         here = {**identity, "state": before.get("state") if is_own else state}
         differences = tuple(
             (name, before[name], here[name])

@@ -181,6 +181,42 @@ async def test_an_outage_is_run_again(tmp_path):
     assert (await sm.evaluate(program, ROWS, reward=right, run=tmp_path)).score == 1 / 3
 
 
+async def test_a_failure_of_the_reward_is_run_again(tmp_path):
+    """It says nothing about the program: once the reward is mended, the same line scores what it could not."""
+    works = sm.static([])
+
+    class Judge(sm.rewards.Reward):
+        async def call(self, y_pred, y_true):
+            if not works.value:
+                raise ConnectionError("the database is down")
+            return y_pred["text"] == y_true
+
+    with pytest.raises(sm.EvaluationError, match="all 3 runs have failed"):
+        await sm.evaluate(Echo(), ROWS, reward=Judge(), run=tmp_path)
+    works.value.append(True)
+    assert (await sm.evaluate(Echo(), ROWS, reward=Judge(), run=tmp_path)).score == 2 / 3
+
+
+@pytest.mark.parametrize("nest", [tuple, list, lambda pair: {"one": pair[0], "rest": (pair[1], None)}])
+async def test_a_nest_of_outputs_is_found_as_it_was(tmp_path, nest):
+    """Data models in a tuple, a list or a dict, whose fields a reward reads by attribute."""
+
+    class Several(sm.Module):
+        async def call(self, inputs: Query):
+            return nest((inputs, Query(text="more")))
+
+    def shape(value):
+        if isinstance(value, dict):
+            return {name: shape(part) for name, part in value.items()}
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(shape, value))
+        return value and value.text
+
+    first, again = [(await sm.evaluate(Several(), ROWS, run=tmp_path)).results for _ in range(2)]
+    assert [shape(each.outputs) for each in again] == [shape(each.outputs) for each in first]
+    assert shape(again[0].outputs) == nest(("a", "more"))
+
+
 async def test_a_folder_serves_one_evaluation_at_a_time(tmp_path):
     """A second one is refused with the process that holds it."""
     started, goes_on = asyncio.Event(), asyncio.Event()

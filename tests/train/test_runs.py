@@ -190,11 +190,25 @@ def test_a_folder_has_one_holder(tmp_path):
     asyncio.run(twice())
 
 
-def test_what_is_no_run_is_left_alone(tmp_path):
-    """A file of that name which is not ours."""
-    (tmp_path / "run.json").write_text("{}")
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "synmod-run/9", "identity": {}}', '{"format": "synmod-run/1", "identity": []}']
+)
+def test_what_is_no_run_is_left_alone(tmp_path, text):
+    """A file of that name which is not ours, or of another format."""
+    (tmp_path / "run.json").write_text(text)
     with pytest.raises(sm.RunError, match="is not the file of a run"):
         asyncio.run(train("RandomFewShot", tmp_path))
+    assert (tmp_path / "run.json").read_text() == text
+
+
+def test_what_is_no_folder_is_named(tmp_path):
+    """A file in its place is a RunError, what is not a path an ArgumentError."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(sm.RunError, match="file is a file"):
+        asyncio.run(train("RandomFewShot", tmp_path / "file"))
+    for given in (5, True):
+        with pytest.raises(sm.ArgumentError, match=f"run is {given}; give a folder"):
+            asyncio.run(train("RandomFewShot", given))
 
 
 @pytest.mark.parametrize("damage", ["row", "file"])
