@@ -1,8 +1,8 @@
-"""Looking at a program: a summary as text, pictures of its modules, data flow, skips and Variables, a page of a trace.
+"""Views of a program: a text summary, pictures of modules, data flow, skips and Variables, and a page of a trace.
 
 Floor: 8. Purpose: `Module.summary`, `Module.plot`, `Tracer.to_html`, `format_variables`. State: entries in the tables
-of the module room and of scope. Speed: linear in what is shown; nothing runs on the path of a call.
-Must never know: Program, training; how to draw with a program that is not here.
+of `module` and `scope`. Speed: linear in the size of what is shown; nothing runs during a call.
+Must never know: Program, training; external drawing programs.
 """
 
 from synmod.module import ABOVE

@@ -1,6 +1,6 @@
-"""The outline of a program: its modules in definition order, what each holds and takes and gives, the last call.
+"""The outline of a program: its modules in definition order, their contents and schemas, and the last recorded call.
 
-One fold over the walk, read by summaries and pictures alike.
+It is one fold over the walk; summaries and pictures both read it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from synmod.module import Child, Execution, Module, declared_outputs, execution_
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 _LONGEST: Final = 72
-"""Characters of one schema; the rest of its fields are left out."""
+"""Maximum characters of one schema; further fields are left out."""
 
 _DEEPEST: Final = 4
 _MOST_CHOICES: Final = 3
@@ -26,7 +26,7 @@ _TYPES: Final = {
 
 
 def schema_text(schema: Any) -> str:
-    """Return a schema with its title and fields; one that is not an object by its type."""
+    """Return the title and fields of an object schema as text; for any other schema, its type."""
     fields: Any = schema.get("properties") if leaves.is_object(schema) else None
     if not leaves.is_object(fields):
         return _type(schema, schema, 0)
@@ -49,7 +49,7 @@ def title_text(schema: Any) -> str:
 
 
 def nest_text(nest: Any) -> str:
-    """Return the schemas of a nest; several in the brackets of their container."""
+    """Return the schemas of a nest as text; those of a container in brackets."""
     if not leaves.kind_of(nest):
         return schema_text(nest)
     parts = [schema_text(leaf) for leaf in leaves.leaves(nest)]
@@ -59,7 +59,7 @@ def nest_text(nest: Any) -> str:
 
 
 def _type(schema: Any, root: Any, depth: int) -> str:
-    """Return the type that a schema describes, in the words of Python."""
+    """Return the Python type that a schema describes, as text."""
     if not leaves.is_object(schema):
         return "never" if schema is False else "any"
     known: Mapping[str, Any] = schema
@@ -82,7 +82,7 @@ def _type(schema: Any, root: Any, depth: int) -> str:
 
 
 def _of_kind(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str:
-    """Return one type, with what is in a list or a dict."""
+    """Return one type as text, with the item type of a list or a dict."""
     if kind == "array" and "items" in schema:
         return f"list[{_type(schema['items'], root, depth + 1)}]"
     if kind == "object" and "properties" in schema and isinstance(schema.get("title"), str):
@@ -93,7 +93,7 @@ def _of_kind(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str
 
 
 def _referred(reference: str, root: Any) -> str:
-    """Return the name of what a reference leads to: its last step, which is how models are referred to."""
+    """Return the last step of a reference, the name of a model; for a target without fields, its type."""
     name = reference.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     found: Any = root.get("$defs", {}).get(name)
     if leaves.is_object(found) and "properties" not in found and "$ref" not in found:
@@ -102,7 +102,7 @@ def _referred(reference: str, root: Any) -> str:
 
 
 class Contract(NamedTuple):
-    """The schemas of a module: nests, by name where there are names; empty and None where nothing is known."""
+    """The input schemas of a module, as pairs of name and nest, and its output schemas; empty or None if unknown."""
 
     inputs: tuple[tuple[str, Any], ...] = ()
     outputs: Any = None
@@ -114,14 +114,14 @@ class Contract(NamedTuple):
         return f"{given} -> {'?' if self.outputs is None else nest_text(self.outputs)}"
 
     def or_else(self, other: "Contract | None") -> "Contract":
-        """Return this one, with what it lacks taken from another."""
+        """Return this contract, with its unknown parts taken from another."""
         if other is None:
             return self
         return Contract(self.inputs or other.inputs, other.outputs if self.outputs is None else self.outputs)
 
 
 def _declared(module: Module) -> Contract:
-    """Return what a module declares: by its graph, its specs, what it was built on, or the annotations of `call`."""
+    """Return the contract that a module declares: by its graph, specs, build inputs, or the annotations of `call`."""
     flow: FlowGraph | None = module._record.flow
     if flow is not None:
         given = [flow.symbols[int(ref.index)] for ref in leaves.leaves(flow.inputs)]
@@ -160,18 +160,18 @@ Part = Child | Execution | None
 
 
 class Member:
-    """A module at its place, or one more name of a module that has its place elsewhere.
+    """A module at its canonical path, or an alias: a further path to the same module.
 
     Attributes:
         module: The module.
         above: The member that holds it; None for the root.
-        path: The way to it from the root.
-        level: How many members stand above.
-        stands_for: The member whose module this is a further name of; None at the module's own place.
-        variables: The visits of the Variables that it holds itself.
-        models: The language models that it holds itself.
-        built: Whether the module is built.
-        contract: What the module takes and gives, as far as it is known; nothing for a further name.
+        path: Its path from the root.
+        level: Its depth; 0 for the root.
+        stands_for: For an alias, the member at the canonical path; otherwise None.
+        variables: The visits of the Variables that it holds directly.
+        models: The language models that it holds directly.
+        built: Whether the module is built; always True for an alias.
+        contract: The schemas of the module, as far as they are known; empty for an alias.
     """
 
     def __init__(self, visit: tree.Visit, above: "Member | None", stands_for: "Member | None") -> None:
@@ -192,13 +192,13 @@ class Member:
 
 
 class Outline:
-    """The members of a program in definition order, the root first, and who shares Variables with whom.
+    """The members of a program in definition order, the root first, and the Variables that they share.
 
     Attributes:
-        members: All members, further names among them.
-        places: The member at a module's own place, by the id of the module.
-        holders: For each Variable held at several places, the members and last steps in order, the canonical first.
-        call: The last entry call of the program that a trace has recorded; None where there was none.
+        members: All members, including aliases.
+        places: The members at canonical paths, by the `id` of their module.
+        holders: For each Variable with several paths, the member and last step of each path, the canonical one first.
+        call: The last entry call of the program that a trace has recorded; None if there is none.
     """
 
     def __init__(self, root: Module) -> None:
@@ -218,13 +218,13 @@ class Outline:
                 holder = self.places.setdefault(id(visit.value), self.members[-1])
             elif isinstance(visit.value, SharedModel) and holder is not None:
                 holder.models.append(visit.value)
-            if visit.kind in ("node", "container"):  # something may be below
+            if visit.kind in ("node", "container"):  # it may have children
                 visit.parts = {_HOLDER: holder}
         self.holders = [found for found in held.values() if len(found) > 1]
         self._complete_contracts()
 
     def _complete_contracts(self) -> None:
-        """Add to the contracts what graphs and rows around a module know, and what its last recorded call showed."""
+        """Complete the contracts from the graphs and rows around each module, and from the last recorded call."""
         for member in self.places.values():
             flow: FlowGraph | None = member.module._record.flow
             for step in () if flow is None else flow.steps:
@@ -237,16 +237,16 @@ class Outline:
             if call.inputs is not None and call.outputs is not None:
                 shown = Contract(tuple(("", _schemas(nest)) for nest in call.inputs), _schemas(call.outputs))
                 recorded.setdefault(call.path, shown)
-        for member in reversed(self.places.values()):  # what is below first
+        for member in reversed(self.places.values()):  # children first
             known = member.contract.or_else(self._of_row(member))
             member.contract = known.or_else(recorded.get(member.path))
 
     def _of_row(self, row: Member) -> Contract | None:
-        """Return what goes into a row and comes out of it; in between each part takes what the one before gave."""
+        """Return the contract of a row, and complete those of its parts: each takes the output of the one before it."""
         given = row.contract.inputs
         contracts: list[Contract] = []
         for part in row_of(row.module) or ():
-            member = self.places.get(id(part.module)) if isinstance(part, Child) else None  # else alternatives
+            member = self.places.get(id(part.module)) if isinstance(part, Child) else None  # otherwise alternatives
             contract = Contract(given) if member is None else member.contract.or_else(Contract(given))
             if member is not None:
                 member.contract = contract
@@ -256,11 +256,11 @@ class Outline:
 
 
 _HOLDER = "holder"
-"""Under which each visit carries the member that holds what is below it."""
+"""Key in `Visit.parts` of the member that holds the visit's children."""
 
 
 def steps_to(visit: tree.Visit) -> str:
-    """Return the steps from the module above, through containers and other nodes."""
+    """Return the path from the parent module, through containers and other nodes."""
     steps: list[Any] = [visit.step]
     above = visit.above
     while above is not None and not isinstance(above.value, Module):
@@ -270,7 +270,7 @@ def steps_to(visit: tree.Visit) -> str:
 
 
 def calls_below(root: scope.TraceNode | None) -> Iterator[scope.TraceNode]:
-    """Yield a call and those below it, each before those it made, by their start; without recursion."""
+    """Yield a call and its descendants: parents before children, siblings in order of start; without recursion."""
     waiting = [] if root is None else [root]
     while waiting:
         call = waiting.pop()
@@ -279,6 +279,6 @@ def calls_below(root: scope.TraceNode | None) -> Iterator[scope.TraceNode]:
 
 
 def row_of(module: Module) -> Sequence[Part] | None:
-    """Return the parts of a row; None where a module runs otherwise, or does not say how."""
+    """Return the parts of a row, a module that runs them in order; None for any other module."""
     execution = execution_of(module)
     return execution.parts if execution is not None and execution.order == "in order" else None

@@ -1,6 +1,7 @@
-"""A picture before it is drawn: nodes and edges, as every format shows them; its JSON form is a contract.
+"""The nodes and edges of a picture, which every format draws; their JSON form is stable.
 
-And pages that need no script and no other file: of a picture; of a trace, nested calls that open, each a bar in time.
+Also HTML pages without scripts or other files: of a picture, and of a trace, whose nested calls open, each with a bar
+on the time axis.
 """
 
 import json
@@ -16,7 +17,7 @@ from synmod.module import Execution, Module
 from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
 from .summary import dollars_text, plural, printable, seconds_text, skip_name
 
-# -- what a picture holds ----------------------------------------------------------------------------------------------
+# -- nodes and edges ---------------------------------------------------------------------------------------------------
 
 NodeKind = Literal["module", "input", "output"]
 EdgeKind = Literal["data", "skip", "shared"]
@@ -29,17 +30,17 @@ _PLACES = {"input": 0, "module": 1, "output": 2}
 
 @dataclass(slots=True)
 class Node:
-    """A box, or what goes into or comes out of one.
+    """A module, or an input or output of one.
 
     Attributes:
-        id: The path of a module; for an input or output that of its module, `#` and its name.
-        kind: What it is.
-        label: What stands in the box.
+        id: The path of a module; for an input or output, the path of its module with `#inputs/name` or `#outputs/name`.
+        kind: Module, input or output.
+        label: The text in the box.
         detail: The class of a module; empty for an input or output.
-        parent: The module that it stands in; None for the root and for what goes into and out of a root that is a
-            single box.
-        facts: What the JSON form holds besides.
-        members: What stands in it, in definition order.
+        parent: The module that contains it; None for the root, and for the inputs and outputs of a root that is drawn
+            as a single box.
+        facts: Further fields of the JSON form.
+        members: The nodes that it contains: inputs first, outputs last, modules in definition order.
     """
 
     id: str
@@ -51,7 +52,7 @@ class Node:
     members: "list[Node]" = field(default_factory=list["Node"])
 
     def holds(self, other: "Node") -> bool:
-        """Whether another node stands in this one, or is it."""
+        """Whether another node is this one or lies inside it."""
         at: Node | None = other
         while at is not None and at is not self:
             at = at.parent
@@ -72,9 +73,9 @@ class Picture:
 
     Attributes:
         outline: The outline of the program.
-        boxes: The nodes by their ids.
+        boxes: The nodes by id.
         known: The paths of the modules whose insides are drawn.
-        nodes: All nodes: a holder before what it holds, there inputs first and outputs last.
+        nodes: All nodes: each before its members, siblings in the order of `Node.members`.
     """
 
     def __init__(self, module: Module) -> None:
@@ -109,7 +110,7 @@ class Picture:
         """Draw the box of a module."""
         label = member.path if member.above is None else member.path[len(member.above.path) :].removeprefix("/")
         label = label if "/" in label and label.rpartition("/")[2].isdigit() else label.rpartition("/")[2]
-        if not label or label.isdigit():  # the name of a member is clearer than its place in a row
+        if not label or label.isdigit():  # the name of a module is clearer than its index
             label = member.module.name
         facts: dict[str, Any] = {
             "built": member.built,
@@ -122,7 +123,7 @@ class Picture:
         self._add(Node(member.path, "module", label, type(member.module).__name__, above, facts))
 
     def _draw_around(self, root: Node, contract: Contract) -> None:
-        """Draw what goes into the program and comes out of it, around a box whose inside is not known."""
+        """Draw the inputs and outputs of the program around a root whose inside is unknown."""
         for index, (name, nest) in enumerate(contract.inputs):
             port = self.port(root, "input", name or f"input_{index}", nest, outside=True)
             self.connect(port, root, "data")
@@ -130,7 +131,7 @@ class Picture:
             self.connect(root, self.port(root, "output", "output", contract.outputs, outside=True), "data")
 
     def port(self, holder: Node, kind: NodeKind, name: str, schema: Any, *, outside: bool = False) -> Node:
-        """Return what goes into a module, or comes out of it, made when it is asked for first."""
+        """Return the node of an input or output of a module; the first call creates it."""
         path = f"{holder.id}#{kind}s/{name}"
         if path not in self.boxes:
             label = name if schema is None or isinstance(schema, (tuple, list)) else title_text(schema)
@@ -149,7 +150,7 @@ class Picture:
         return None if member is None else self.boxes[member.path]
 
     def connect(self, source: Node, target: Node, kind: EdgeKind, label: str = "") -> None:
-        """Draw a line; a second one for data between two nodes only adds its label."""
+        """Draw a line, or add a label to the line of the same kind between the same nodes."""
         labels = self._labels.setdefault((source.id, target.id, kind), {})
         if label:
             labels[label] = None
@@ -160,7 +161,7 @@ class Picture:
         return self.outline.members[0].module.name
 
     def edges(self) -> list[Edge]:
-        """Return all edges, each once; of skips and shared Variables one for each name."""
+        """Return all edges, each once; skips and shared Variables have one edge per name."""
         return [
             Edge(self.boxes[source], self.boxes[target], kind, label)
             for (source, target, kind), labels in self._labels.items()
@@ -168,14 +169,14 @@ class Picture:
         ]
 
     def lines(self) -> list[Edge]:
-        """Return the edges as they are drawn: one line for all names of one kind between two nodes."""
+        """Return the edges as they are drawn: one line per kind between two nodes, with all its names."""
         return [
             Edge(self.boxes[source], self.boxes[target], kind, ", ".join(labels))
             for (source, target, kind), labels in self._labels.items()
         ]
 
     def to_json(self) -> leaves.Json:
-        """Return the stable form."""
+        """Return the stable JSON form."""
         nodes: list[leaves.Json] = [
             {
                 "id": node.id,
@@ -195,11 +196,11 @@ class Picture:
 
 
 def _in_order(nodes: Iterable[Node]) -> list[Node]:
-    """Return inputs first, outputs last, the rest as it was defined."""
+    """Return inputs first, then modules in definition order, then outputs."""
     return sorted(nodes, key=lambda node: _PLACES[node.kind])
 
 
-# -- what flows where --------------------------------------------------------------------------------------------------
+# -- lines -------------------------------------------------------------------------------------------------------------
 
 
 def _draw_skips(picture: Picture) -> None:
@@ -213,7 +214,7 @@ def _draw_skips(picture: Picture) -> None:
 
 
 def _draw_shared(picture: Picture) -> None:
-    """Draw a line between modules that hold the same Variable, themselves or in a module that both hold."""
+    """Draw a line between modules that hold the same Variable, directly or in a module that they share."""
     for (first, _), *others in picture.outline.holders:
         for member, step in others:
             if member is not first:
@@ -227,11 +228,11 @@ def _draw_shared(picture: Picture) -> None:
 
 
 def _draw_graph(picture: Picture, member: Member) -> None:
-    """Draw the graph of a functional program; operators are not drawn, lines go through them."""
+    """Draw the graph of a functional program; lines pass through operators, which are not drawn."""
     flow: FlowGraph = member.module._record.flow
     holder, attributes = picture.boxes[member.path], vars(member.module)
     origins: dict[int, dict[int, Node]] = {}
-    """By symbol: the inputs and outputs of modules that it is made of, with who gives them."""
+    """For each symbol, the symbols of inputs and module outputs that it is made of, with the node that gives each."""
 
     def draw_to(target: Node, needs: dict[int, Node]) -> None:
         for number, source in needs.items():
@@ -246,7 +247,7 @@ def _draw_graph(picture: Picture, member: Member) -> None:
         origins[ref.index] = {ref.index: picture.port(holder, "input", name, declared.schema)}
     for step in flow.steps:
         node = None if step.node is None else picture.node_of(attributes.get(step.node))
-        needs = {number: giver for need in step.needs for number, giver in origins.get(need, {}).items()}
+        needs = {number: source for need in step.needs for number, source in origins.get(need, {}).items()}
         if node is not None:
             draw_to(node, needs)
         for ref in leaves.leaves(step.gives):
@@ -258,7 +259,7 @@ def _draw_graph(picture: Picture, member: Member) -> None:
 
 
 def _draw_row(picture: Picture, member: Member) -> None:
-    """Draw parts that run one after the other, between what goes into the first and comes out of the last."""
+    """Draw parts that run in order, between the inputs of the first and the output of the last."""
     picture.known.add(member.path)
     holder, known = picture.boxes[member.path], member.contract.inputs or (("input", None),)
     sources = [
@@ -272,7 +273,7 @@ def _draw_row(picture: Picture, member: Member) -> None:
 
 
 def _draw_part(picture: Picture, part: Part, sources: list[Node]) -> list[Node]:
-    """Draw the lines into a part of a row; return the nodes that come out of it. Alternatives stand side by side."""
+    """Draw the lines into a part of a row, and return its last nodes; alternatives stand side by side."""
     if isinstance(part, Execution):
         if part.order == "in order":
             for inner in part.parts:
@@ -288,18 +289,18 @@ def _draw_part(picture: Picture, part: Part, sources: list[Node]) -> list[Node]:
 
 
 _MOST_PARTS: Final = 1000
-_SHORTEST_TEXT: Final = 2  # Python keeps one object for each shorter text, whoever made it
+_SHORTEST_TEXT: Final = 2  # Python keeps a single object for each shorter string
 
 
 def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
-    """Draw what flowed inside a recorded call: a value comes from who gave it last, a part from who gave it first.
+    """Draw the data flow of a recorded call: from the last node that gave a value, or the first that gave a part of it.
 
-    A module may hand on what it was given, and a field may go on in the values of others.
+    A module may return its own input, and a field may be part of later values.
     """
     picture.known.add(call.path)
     holder = picture.boxes[call.path]
     events: list[tuple[float, bool, list[data.JsonDataModel[Any]], Node]] = []
-    """When a node gave values, or took them (True)."""
+    """The time, whether the node took the values (True) or gave them, the values, and the node."""
     for name, value in _arguments(module, call):
         events.append((call.start, False, [value], picture.port(holder, "input", name, value._schema)))
     for child in call.children:
@@ -327,7 +328,7 @@ def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
 
 
 def _arguments(module: Module, call: scope.TraceNode) -> Iterator[tuple[str, data.JsonDataModel[Any]]]:
-    """Yield the values that went into a call, with the names of their parameters."""
+    """Yield the values passed to a call, each with the name of its parameter."""
     signature = module._record.declaration.call
     parameters = [(signature.parameter(index), argument) for index, argument in enumerate(call.inputs or ())]
     named = [(f"input_{i}" if found is None else found.name, given) for i, (found, given) in enumerate(parameters)]
@@ -342,7 +343,7 @@ def _values(nest: Any) -> list[data.JsonDataModel[Any]]:
 
 
 def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
-    """Yield the texts, lists and objects in a value that are objects of their own."""
+    """Yield the strings, floats, lists and dicts in a value, whose identity shows where they come from."""
     waiting: list[Any] = [value._json]
     for _ in range(_MOST_PARTS):
         if not waiting:
@@ -384,15 +385,15 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 
 def escaped(text: str) -> str:
-    """Return a text that stands in XML or HTML, without control characters but for line breaks."""
+    """Return a text escaped for XML or HTML, without control characters except line breaks."""
     return leaves.escaped("\n".join(map(printable, text.split("\n"))))
 
 
 def written(what: str, text: str, path: Any) -> str:
-    """Return a text, and write it where a path is given."""
+    """Return a text, and write it to `path` if one is given."""
     if path is not None and not isinstance(path, str | os.PathLike):
         raise errors.ArgumentError(
-            f"{what}: path={path!r:.100} is not a path; write a file name, or None for the text alone."
+            f"{what}: path={path!r:.100} is not a path; write a file name, or None to get only the text."
         )
     if path is not None:
         leaves.write_atomic(cast("str | os.PathLike[str]", path), text)
@@ -417,7 +418,7 @@ def picture_page(name: str, svg: str, summary: str) -> str:
 _MOST: Final = 5_000
 _OPEN_TO: Final = 3  # levels
 _BESIDE: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
-"""The fields of a call that have a place of their own, in this order."""
+"""The fields of a call that are shown one by one, in this order."""
 
 _TRACE_STYLE: Final = """h1 + p { color: var(--soft); margin: .2rem 0 1.2rem; }
 details { border-left: 1px solid var(--rule); padding-left: .9rem; }
@@ -453,30 +454,30 @@ pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def trace_page(trace: dict[str, Any], path: Any) -> str:
-    """Return the page of what `Tracer.to_json` returns, and write it where a path is given; see `Tracer.to_html`."""
+    """Return the page of a trace from `Tracer.to_json`, and write it to `path` if given; see `Tracer.to_html`."""
     roots = _by_start(trace["calls"], trace["lm_calls"])
     begin = min((call["start"] for call in roots), default=0.0)
     calls = [each for root in roots for each in (root, *_below(root))]  # a reward comes after the call that it judges
     end = max((call["start"] + (call["elapsed_s"] or 0.0) for call in calls), default=begin)
     rows: list[str] = []
-    is_open = 0  # how many calls are
+    open_calls = 0
     waiting = [(call, 0) for call in reversed(roots)]
-    while waiting and len(rows) < _MOST:  # iterative: calls may lie deep inside one another
+    while waiting and len(rows) < _MOST:  # iterative: calls may be deeply nested
         call, depth = waiting.pop()
-        rows.append("</details>" * (is_open - depth) + _opened(call, begin, end - begin or 1.0, depth))
-        is_open = depth + 1
-        waiting += [(each, is_open) for each in reversed(_below(call))]
-    rows.append("</details>" * is_open)
+        rows.append("</details>" * (open_calls - depth) + _opened(call, begin, end - begin or 1.0, depth))
+        open_calls = depth + 1
+        waiting += [(each, open_calls) for each in reversed(_below(call))]
+    rows.append("</details>" * open_calls)
     cut = f"the first {_MOST:,} calls are shown, to_json has all" if waiting else ""
     dropped = f"{plural(trace['dropped'], 'call')} beyond the bound not recorded" if trace["dropped"] else ""
-    about = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
-    body = "\n".join([f"<p>{escaped(about)}</p>", *rows])
+    totals = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
+    body = "\n".join([f"<p>{escaped(totals)}</p>", *rows])
     title = f"Trace of {plural(len(roots), 'call')}"
     return written("to_html", _PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
 
 
 def _opened(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
-    """Return one call, open for those below it: its line, then everything else that is known of it."""
+    """Return the opening HTML of a call, which its children follow: its summary line and its details."""
     running = call["elapsed_s"] is None
     elapsed = begin + span - call["start"] if running else call["elapsed_s"]
     kind = "module" if "call_id" in call else "model"
@@ -495,7 +496,7 @@ def _opened(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
 
 
 def _facts(call: dict[str, Any]) -> str:
-    """Return what is known of a call: what went in and came out first, the rest as one object."""
+    """Return the details of a call: inputs and outputs first, the rest as one object."""
     left_out = ("children", "lm_calls", *_BESIDE)
     rest = {key: value for key, value in call.items() if key not in left_out and value is not None}
     fields = [field for key in _BESIDE if call.get(key) for field in _opened_fields(key, call[key])]
@@ -508,7 +509,7 @@ def _facts(call: dict[str, Any]) -> str:
 
 
 def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
-    """Return what is shown of a field: of a request each message as it was sent, of a reply its text."""
+    """Return the parts of a field to show: each message of a request as it was sent, the text of a reply."""
     if key == "request":
         turns: list[dict[str, Any]] = value.get("messages") or []
         messages = [(key, str(turn.get("role", "")), turn.get("content") or turn.get("tool_calls")) for turn in turns]
@@ -516,18 +517,18 @@ def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
         return [*messages, *([(key, "request", rest)] if rest else [])]
     if key == "reply":
         rest = {name: part for name, part in value.items() if name != "text" and part}
-        said = value.get("text") or value.get("tool_calls") or ""
-        return [(key, "reply", said), *([(key, "reply metadata", rest)] if rest else [])]
+        content = value.get("text") or value.get("tool_calls") or ""
+        return [(key, "reply", content), *([(key, "reply metadata", rest)] if rest else [])]
     return [(key, key, value)]
 
 
 def _text(value: Any) -> str:
-    """Return a value as text; a text as it is."""
+    """Return a string as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _usage(usage: dict[str, Any] | None) -> str:
-    """Return tokens and cost, where there were any."""
+    """Return tokens and cost as text; empty if no tokens were used."""
     tokens = usage and usage["prompt_tokens"] + usage["completion_tokens"]
     if not usage or not tokens:
         return ""
@@ -536,10 +537,10 @@ def _usage(usage: dict[str, Any] | None) -> str:
 
 
 def _below(call: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a call made, by their start."""
+    """Return the calls that a call made, in order of start."""
     return _by_start(call.get("children", ()), call.get("lm_calls", ()))
 
 
 def _by_start(calls: Any, lm_calls: Any) -> list[dict[str, Any]]:
-    """Return module calls and model calls in one order."""
+    """Return module calls and model calls together, in order of start."""
     return sorted([*calls, *lm_calls], key=lambda call: call["start"])

@@ -1,6 +1,6 @@
-"""`plot`: a picture of a program as Mermaid, which GitHub draws in place, as SVG, as a page, or as JSON.
+"""`plot`: a picture of a program as Mermaid, which GitHub renders in place, as SVG, as an HTML page, or as JSON.
 
-The SVG has boxes in layers along the flow of data, and holders around what they hold; it needs no outside program.
+The SVG has boxes in layers along the data flow, and each holder around its members; it needs no external program.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from .summary import printable, summary, width
 _GAP: Final = 22.0  # between boxes of a row
 _BETWEEN: Final = 46.0  # between rows
 _PADDING: Final = 18.0
-_HEAD: Final = 30.0  # of the title of a holder
+_HEAD: Final = 30.0  # for the title of a holder
 _ROW: Final = 18.0
 _LETTER: Final = 7.7
 _LONGEST: Final = 30
@@ -34,16 +34,16 @@ _LINES: Final = {
 """Colour and dashes by kind."""
 
 _LOOKS: Final = {
-    "asking": ("#e8f0fe", "#3d6fb8"),
+    "model_call": ("#e8f0fe", "#3d6fb8"),
     "module": ("#fdf2e0", "#b9812a"),
     "input": ("#ffffff", "#77818d"),
     "output": ("#ffffff", "#77818d"),
 }
-"""Fill and border by kind; `asking` are modules that call a language model."""
+"""Fill and border by kind; `model_call` is for modules that call a language model."""
 
 
 class _Box:
-    """A rectangle: of a node, of the page, or (without a node) the place where a long line passes a row."""
+    """The rectangle of a node or, without one, of the page or of the spot where a long line crosses a row."""
 
     def __init__(self, node: Node | None = None, above: "_Box | None" = None) -> None:
         self.node = node
@@ -59,7 +59,7 @@ class _Box:
 
     @property
     def middle(self) -> float:
-        """The middle across the flow."""
+        """The x of the centre."""
         return self.x + self.width / 2
 
 
@@ -68,7 +68,7 @@ _Ways = dict[tuple[_Box, _Box], list[_Box]]
 
 
 def svg(picture: Picture) -> str:
-    """Return a picture drawn from top to bottom."""
+    """Return a picture as SVG, drawn from top to bottom."""
     page = _Box()
     boxes: dict[str, _Box] = {}
     for node in picture.nodes:
@@ -82,18 +82,18 @@ def svg(picture: Picture) -> str:
             if one is not other and one.above is not None and one.above is other.above:
                 one.above.links[one, other] = None
     ways: _Ways = {}
-    for box in reversed([page, *boxes.values()]):  # holders come before what they hold
+    for box in reversed([page, *boxes.values()]):  # members before their holder
         if box.members:
             _arrange(box, ways)
     passed = [place for way in ways.values() for place in way[1:-1]]
-    for box in (*boxes.values(), *passed):  # places in a holder become places on the page
+    for box in (*boxes.values(), *passed):  # positions in a holder become positions on the page
         if box.above is not None:
             box.x, box.y = box.x + box.above.x, box.y + box.above.y
     return _page(picture.name, page, list(boxes.values()), [_line(edge, boxes, ways) for edge in edges])
 
 
 def _beside(one: _Box, other: _Box) -> tuple[_Box, _Box]:
-    """Return the boxes around two boxes, or they themselves, that stand in the same holder."""
+    """Return the two boxes, or their ancestors, that have the same holder."""
     while one.above is not other.above:
         if one.depth >= other.depth and one.above is not None:
             one = one.above
@@ -106,7 +106,7 @@ def _beside(one: _Box, other: _Box) -> tuple[_Box, _Box]:
 
 
 def _arrange(holder: _Box, ways: _Ways) -> None:
-    """Place the members of a holder in rows; that makes the size of the holder."""
+    """Place the members of a holder in rows, and set its size accordingly."""
     rows, neighbours = _rows(holder, ways)
     for sweep in range(_SWEEPS):
         _sort(rows if sweep % 2 == 0 else rows[::-1], neighbours, sweep % 2)
@@ -114,7 +114,7 @@ def _arrange(holder: _Box, ways: _Ways) -> None:
     for row in rows:
         high = max(box.height for box in row)
         for box in row:
-            box.height = box.height or high  # a line passes its row straight
+            box.height = box.height or high  # a line crosses a row straight
             box.y = top + (high - box.height) / 2
         top += high + _BETWEEN
     for sweep in range(_SWEEPS + 1):
@@ -129,13 +129,13 @@ def _arrange(holder: _Box, ways: _Ways) -> None:
 
 
 def _rows(holder: _Box, ways: _Ways) -> tuple[list[list[_Box]], _Neighbours]:
-    """Return the members in layers, with a place for each long line in the rows that it passes, and who is linked."""
+    """Return the members in layers, with placeholders where long lines cross a row, and the neighbours of each box."""
     layer = _layers(holder.members, list(holder.links))
     linked = {box for link in holder.links for box in link}
     alone = [box for box in holder.members if box not in linked]
     per_row = max(ceil(sqrt(len(alone))), 4)
     first = max((layer[box] for box in linked), default=-1) + 1
-    for number, box in enumerate(alone):  # below the others, in a block
+    for number, box in enumerate(alone):  # unlinked boxes go below the others, in a block
         layer[box] = first + number // per_row
     rows: list[list[_Box]] = [[] for _ in range(max(layer.values()) + 1)]
     for box in holder.members:
@@ -155,12 +155,12 @@ def _rows(holder: _Box, ways: _Ways) -> tuple[list[list[_Box]], _Neighbours]:
 
 
 def _layers(boxes: list[_Box], links: list[tuple[_Box, _Box]]) -> dict[_Box, int]:
-    """Return for each box the length of the longest way to it; a link that closes a circle does not count."""
+    """Return for each box the length of the longest path to it; a link that closes a cycle does not count."""
     after: dict[_Box, list[_Box]] = {box: [] for box in boxes}
     for one, other in links:
         after[one].append(other)
     done: set[_Box] = set()
-    order: list[_Box] = []  # each box after those that it leads to
+    order: list[_Box] = []  # each box after its successors
     for start in boxes:
         pending = [(start, False)]
         while pending:
@@ -181,7 +181,7 @@ def _layers(boxes: list[_Box], links: list[tuple[_Box, _Box]]) -> dict[_Box, int
 
 
 def _sort(rows: list[list[_Box]], neighbours: _Neighbours, side: int) -> None:
-    """Sort each row by the mean place of the neighbours in the row before it."""
+    """Sort each row by the mean position of its neighbours in the previous row."""
     before: dict[_Box, int] = {}
     for row in rows:
         here = {box: number for number, box in enumerate(row)}
@@ -190,7 +190,7 @@ def _sort(rows: list[list[_Box]], neighbours: _Neighbours, side: int) -> None:
 
 
 def _spread(row: list[_Box], neighbours: _Neighbours) -> None:
-    """Place a row across the flow: each box near its neighbours, in order and apart."""
+    """Set the x of the boxes of a row: near their neighbours, in order, without overlaps."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP)
@@ -208,7 +208,7 @@ def _spread(row: list[_Box], neighbours: _Neighbours) -> None:
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:
-    """Return the mean of values, or something else where there is none."""
+    """Return the mean of values, or `otherwise` if there are none."""
     return sum(values) / len(values) if values else otherwise
 
 
@@ -216,12 +216,12 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def _page(name: str, page: _Box, boxes: list[_Box], lines: list[tuple[str, str]]) -> str:
-    """Return the whole text: holders, lines, boxes, and the labels of lines above all."""
+    """Return the SVG document: holders, lines, boxes, and on top the labels of lines."""
     shapes = [_shape(box) for box in boxes if box.members]
     shapes += [line for line, _ in lines]
     shapes += [_shape(box) for box in boxes if not box.members]
     shapes += [label for _, label in lines if label]
-    heads = "".join(
+    arrowheads = "".join(
         f'<marker id="{kind}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 .8L9.4 5 0 9.2 2.4 5z" fill="{_LINES[kind][0]}"/></marker>'
         for kind in ("data", "skip")
@@ -229,13 +229,13 @@ def _page(name: str, page: _Box, boxes: list[_Box], lines: list[tuple[str, str]]
     size = f'width="{page.width:.0f}" height="{page.height:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {page.width:.0f} {page.height:.0f}" {size} role="img" '
-        f'font-family="{_FONT}">\n<title>{escaped(name)}</title><defs>{heads}</defs>'
+        f'font-family="{_FONT}">\n<title>{escaped(name)}</title><defs>{arrowheads}</defs>'
         f'<rect {size} rx="12" fill="#fff" stroke="#d5dbe3"/>\n' + "\n".join(shapes) + "\n</svg>\n"
     )
 
 
 def _line(edge: Edge, boxes: dict[str, _Box], ways: _Ways) -> tuple[str, str]:
-    """Return a line from box to box through the places where it passes rows, and its label."""
+    """Return a line between two boxes, through the spots where it crosses rows, and its label."""
     one, other = boxes[edge.source.id], boxes[edge.target.id]
     between = [] if edge.kind == "shared" else ways.get(_beside(one, other), [])[1:-1]
     points = _points(one, other, between)
@@ -254,12 +254,12 @@ def _line(edge: Edge, boxes: dict[str, _Box], ways: _Ways) -> tuple[str, str]:
 
 
 def _points(one: _Box, other: _Box, between: list[_Box]) -> list[tuple[float, float]]:
-    """Return the points of a line: down where the target lies below, from the head of a holder to what is in it."""
+    """Return the points of a line: from lower to upper edge, from a holder's title to its member, or side to side."""
     if one.y + one.height <= other.y:
         ends = (one.middle, one.y + one.height), (other.middle, other.y)
     elif other.y + other.height <= one.y:
         ends = (one.middle, one.y), (other.middle, other.y + other.height)
-    elif one.members and one.y < other.y:  # to a member of its own
+    elif one.members and one.y < other.y:  # from a holder to its member
         ends = (one.middle, one.y + _HEAD), (other.middle, other.y)
     elif other.members and other.y < one.y:
         ends = (one.middle, one.y), (other.middle, other.y + _HEAD)
@@ -277,10 +277,10 @@ def _points(one: _Box, other: _Box, between: list[_Box]) -> list[tuple[float, fl
 
 
 def _shape(box: _Box) -> str:
-    """Return a box with its text; the title of one that holds others stands at its upper edge."""
+    """Return a box with its text; a box with members has its title at the upper edge."""
     node = box.node
     assert node is not None
-    fill, stroke = _LOOKS["asking" if node.facts.get("language_models") else node.kind]
+    fill, stroke = _LOOKS["model_call" if node.facts.get("language_models") else node.kind]
     texts = _texts(node)
     if box.members:
         fill, stroke = ("#f6f8fa", "#ffffff")[box.depth % 2], "#c3cbd5"
@@ -292,10 +292,10 @@ def _shape(box: _Box) -> str:
             _words(text, box.middle, top + _ROW * number, size, colour, weight)
             for number, (text, size, colour, weight) in enumerate(texts)
         )
-    about = escaped(" ".join(filter(None, (node.id, str(node.facts.get("schema", ""))))))
+    tooltip = escaped(" ".join(filter(None, (node.id, str(node.facts.get("schema", ""))))))
     radius = box.height / 2 if node.kind in ("input", "output") else 9
     return (
-        f'<g class="{node.kind}"><title>{about}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
+        f'<g class="{node.kind}"><title>{tooltip}</title><rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
         f'height="{box.height:.1f}" rx="{radius:.0f}" fill="{fill}" stroke="{stroke}"/>{words}</g>'
     )
 
@@ -311,7 +311,7 @@ def _texts(node: Node) -> list[tuple[str, int, str, str]]:
 
 
 def _words(text: str, x: float, y: float, size: int, colour: str, more: str = "") -> str:
-    """Return a text around a point."""
+    """Return a text centred on a point."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="middle" fill="{colour}" {more}>'
         f"{escaped(text)}</text>"
@@ -319,7 +319,7 @@ def _words(text: str, x: float, y: float, size: int, colour: str, more: str = ""
 
 
 def _cut(text: str) -> str:
-    """Return a text, or its beginning where it is too long for a box."""
+    """Return a text, cut short if it is too long for a box."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -334,7 +334,7 @@ _MERMAID_LOOKS: Final = (
 
 
 def mermaid(picture: Picture) -> str:
-    """Return a flowchart; nodes are numbered, so that no name can be taken for syntax."""
+    """Return a Mermaid flowchart; nodes are numbered, so that no name is parsed as syntax."""
     names = {node.id: f"n{number}" for number, node in enumerate(picture.nodes)}
     edges = picture.lines()
     inward: set[str] = set()
@@ -342,7 +342,7 @@ def mermaid(picture: Picture) -> str:
     for edge in edges:
         ends = [names[edge.source.id], names[edge.target.id]]
         for index, (one, other) in enumerate(((edge.source, edge.target), (edge.target, edge.source))):
-            if one.members and one.holds(other):  # Mermaid draws none from a subgraph to what is in it
+            if one.members and one.holds(other):  # Mermaid draws no line from a subgraph to its own member
                 inward.add(one.id)
                 ends[index] += "_itself"
         label = f"|{_quoted(edge.label)}|" if edge.label and edge.kind != "data" else ""
@@ -358,7 +358,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def _boxes(picture: Picture, names: dict[str, str], inward: set[str]) -> Iterator[str]:
-    """Yield the nodes: what holds others as a subgraph around them, and as a node in it where a line goes inward."""
+    """Yield the nodes: a holder as a subgraph, with a node of its own inside if a line leads to a member."""
     around: list[Node] = []
     for node in [*picture.nodes, None]:
         while around and (node is None or node.parent is not around[-1]):
@@ -382,12 +382,12 @@ def _indent(around: Sequence[Node]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text between quotes."""
+    """Return a text, escaped and in quotes."""
     return f'"{_escaped(text)}"'
 
 
 def _escaped(text: str) -> str:
-    """Return what could be syntax by its number."""
+    """Return a text with every possible syntax character as a numeric entity."""
     return "".join(c if c.isalnum() or c in " _.,:/=+?!" else f"#{ord(c)};" for c in printable(text))
 
 
@@ -402,13 +402,17 @@ FORMATS: Final[dict[str, Callable[[Module], str]]] = {
 """The formats of `plot` by name."""
 
 
-def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the word of the contract
+def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the public parameter name
     """Return the picture of a module, and write it where a path is given; see `Module.plot`."""
     if not isinstance(format, str) or format not in FORMATS:
         near = leaves.did_you_mean(format, FORMATS) if isinstance(format, str) else ""
-        raise errors.ArgumentError(f"plot: format={format!r:.100} is unknown; there are {', '.join(FORMATS)}.{near}")
+        raise errors.ArgumentError(
+            f"plot: format={format!r:.100} is unknown; the formats are {', '.join(FORMATS)}.{near}"
+        )
     ending = str(path).rpartition(".")[2]
     if ending != format and ending in {*FORMATS, "png", "pdf"}:
-        there = f"format={ending!r}" if ending in FORMATS else "a path that ends in .svg, and format='svg'"
-        raise errors.ArgumentError(f"plot: {str(path)!r:.100} would hold {format}: write {there}.")
+        fix = f"format={ending!r}" if ending in FORMATS else "a path that ends in .svg, and format='svg'"
+        raise errors.ArgumentError(
+            f"plot: the ending of {str(path)!r:.100} does not match format={format!r}: write {fix}."
+        )
     return written("plot", FORMATS[format](module), path)

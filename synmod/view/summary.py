@@ -1,4 +1,4 @@
-"""`summary`: a program as a table of its modules, with totals; tables of plain text."""
+"""`summary`: a table of the modules of a program, with totals; plain-text tables."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ _LINE_BREAKS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Return what is no printable character as an escape: no control character reaches a terminal."""
+    """Return a text with unprintable characters escaped, so that no control character reaches a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _LINE_BREAKS.get(c) or c.encode("unicode_escape").decode() for c in text)
 
 
 def width(text: str) -> int:
-    """How many columns a text takes: wide characters two, accents none."""
+    """Return how many columns a text takes: wide characters two, accents none."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
@@ -38,10 +38,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
     Args:
         headings: One for each column.
         rows: The cells.
-        right: Which columns are set to the right, as numbers are.
+        right: Which columns are right-aligned, as numbers are.
 
     Returns:
-        The lines: headings, a rule, a line a row; without blanks at their ends.
+        The lines: headings, a rule, one line per row; without trailing blanks.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([width(heading), *(width(row[i]) for row in cells)]) for i, heading in enumerate(headings)]
@@ -62,21 +62,21 @@ _KILO: Final = 1000
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes."""
+    """Return a number of bytes as text."""
     if size < _KILO:
         return f"{size} B"
     return f"{size / _KILO:.1f} kB" if size < _KILO**2 else f"{size / _KILO**2:.1f} MB"
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time, in the unit that needs no zeros."""
+    """Return a duration as text, in milliseconds below one second."""
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms"
     return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
 def dollars_text(cost_usd: float | None) -> str:
-    """Return a cost; nothing where no price is known."""
+    """Return a cost as text; "?" if no price is known."""
     if cost_usd is None:
         return "?"
     if not cost_usd:
@@ -85,21 +85,21 @@ def dollars_text(cost_usd: float | None) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return a count with its word."""
+    """Return a count with its noun, in the plural unless the count is 1."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 class Figures(NamedTuple):
-    """What Variables measure, and what calls used.
+    """Sizes of Variables, and usage of calls.
 
     Attributes:
         trainable: How many Variables are trainable.
         frozen: How many are not.
-        size: Their JSON in bytes.
-        characters: Their JSON in characters.
+        size: Bytes of their JSON.
+        characters: Characters of their JSON.
         invocations: How many calls were made.
-        usage: What their own model calls used.
-        elapsed_s: Their wall seconds, those of the calls below included.
+        usage: Usage of the model calls that they made directly.
+        elapsed_s: Wall seconds of the calls, including nested calls.
     """
 
     trainable: int = 0
@@ -117,7 +117,7 @@ class Figures(NamedTuple):
 
     @property
     def tokens(self) -> str:
-        """About how many tokens they are."""
+        """The estimated tokens of the Variables."""
         return f"{lm.estimate_text(self.characters):,}"
 
     @property
@@ -127,7 +127,7 @@ class Figures(NamedTuple):
 
     @property
     def total(self) -> str:
-        """What the last line of a table has on Variables."""
+        """The text on Variables in the last line of a table."""
         kinds = f"{self.trainable:,} trainable, {self.frozen:,} frozen"
         return f"{plural(self.variables, 'Variable')} ({kinds}), {size_text(self.size)}, about {self.tokens} tokens"
 
@@ -154,17 +154,17 @@ _VALUE_SHOWN = 48
 
 
 def format_variables(variables: Any) -> str:
-    """Return Variables as a table: a line each, totals last.
+    """Return Variables as a table: one line each, totals last.
 
     Args:
-        variables: Variables in a list or tuple, by path in a mapping, or a State: what `module.variables`,
-            `sm.variables(module)` and `sm.state(module)` return.
+        variables: A list or tuple of Variables, a mapping from paths to Variables, or a State, as returned by
+            `module.variables`, `sm.variables(module)` and `sm.state(module)`.
 
     Returns:
         The text; a Variable without a path is shown by its name.
 
     Raises:
-        ArgumentError: It is not such a thing, or something in it is not a Variable.
+        ArgumentError: `variables` is none of these, or an item is not a Variable.
 
     Example:
         >>> import synmod as sm
@@ -224,15 +224,15 @@ _LONGEST_PATH: Final = 80
 
 @dataclass(slots=True)
 class Row:
-    """One line of a summary; that of a further name of a module counts nothing again.
+    """One line of a summary; the line of an alias has no figures of its own.
 
     Attributes:
-        member: Whose line it is.
-        figures: Of the member, and of what is folded into it.
-        models: The language models that it and what is folded into it call, as keys.
-        stash, pop: The skips that it declares, likewise.
-        recorded: Whether there is a recorded call of the program.
-        latency_s: Mean wall seconds of its own calls; None where it was not called.
+        member: The member that the line describes.
+        figures: Figures of the member and of the members folded into it.
+        models: The language models that these members call, as keys.
+        stash, pop: The skips that these members declare, as keys.
+        recorded: Whether a call of the program is recorded.
+        latency_s: Mean wall seconds of the member's own calls; None if it was not called.
     """
 
     member: Member
@@ -245,7 +245,7 @@ class Row:
 
 
 def _row(member: Member) -> Row:
-    """Return the line of a module at its own place."""
+    """Return the line of a module at its canonical path."""
     held = _held((data.dump_json(visit.value.value), tree.is_trainable(visit)) for visit in member.variables)
     row = Row(member, held, dict.fromkeys(member.model_names()))
     module, skips = member.module, member.module._record.declaration.skips
@@ -257,20 +257,20 @@ def _row(member: Member) -> Row:
 
 
 def skip_name(key: tuple[Any, str]) -> str:
-    """Return the name of a skip, after that of its Namespace where it has one."""
+    """Return the name of a skip, prefixed with the name of its Namespace if it has one."""
     namespace, name = key
     return name if namespace is None or namespace.name is None else f"{namespace.name}/{name}"
 
 
 def _add_calls(rows: Mapping[str, Row], root: scope.TraceNode) -> None:
-    """Add what each call of a trace used to the row of its module; of one made inside a call, to that of the caller."""
+    """Add the usage of each call of a trace to the row of its module, or of the nearest caller that has a row."""
     places: dict[int, Row] = {}
     for call in calls_below(root):
         known = rows.get(call.path)
         row = places[id(call)] = known or places[id(call.parent)]
         usage = sum((lm_call.usage for lm_call in call.lm_calls), scope.Usage())
-        mine = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
-        row.figures = _sum((row.figures, mine))
+        figures = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
+        row.figures = _sum((row.figures, figures))
     for row in rows.values():
         row.recorded = True
         if row.figures.invocations:
@@ -278,7 +278,7 @@ def _add_calls(rows: Mapping[str, Row], root: scope.TraceNode) -> None:
 
 
 def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
-    """Add each row below the depth to that of its ancestor there."""
+    """Add each row below `depth` to the row of its ancestor at that depth."""
     for member in members:
         if member.above is not None and member.level > depth and member.stands_for is None:
             row, above = rows[member.path], rows[member.above.path]
@@ -291,12 +291,12 @@ def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """A column of a summary.
 
     Attributes:
-        heading: What stands above it.
-        cell: The text for a row; empty where there is nothing.
-        right: Whether it is set to the right.
+        heading: The text above it.
+        cell: Returns the text for a row, which may be empty.
+        right: Whether it is right-aligned.
     """
 
     heading: str
@@ -305,20 +305,20 @@ class Column:
 
 
 def _path(member: Member) -> str:
-    """Return the path with the label that the module was given, its end where it is very long."""
+    """Return the path with the label of the module; of a very long one, the end."""
     path = leaves.with_label(member.path, member.module._record.label) if member.path else "(root)"
     return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
 
 
 def _class(row: Row) -> str:
-    """Return the class, with a mark where it is not built; of a further name the place where the module stands."""
+    """Return the class, marked if the module is unbuilt; for an alias, the canonical path."""
     if row.member.stands_for is not None:
         return f"= {_path(row.member.stands_for)}"
     return f"{type(row.member.module).__name__}{'' if row.member.built else ' (unbuilt)'}"
 
 
 def _variables(row: Row) -> str:
-    """Return how many Variables there are, trainable and frozen."""
+    """Return the numbers of trainable and frozen Variables as text."""
     kinds = ((row.figures.trainable, "trainable"), (row.figures.frozen, "frozen"))
     return ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
 
@@ -372,7 +372,7 @@ def summary(module: Module, depth: Any, columns: Any) -> str:
 
 
 def _totals(outline: Outline, figures: Figures) -> list[str]:
-    """Return the last lines: what there is, and what the last recorded call was."""
+    """Return the last lines: totals of the program, and of the last recorded call."""
     unbuilt = sum(not member.built for member in outline.members)
     modules = plural(len(outline.places), "module") + (f", {unbuilt:,} unbuilt" if unbuilt else "")
     lines = [f"{modules}; {figures.total if figures.variables else 'no Variables'}"]
@@ -389,7 +389,7 @@ def _totals(outline: Outline, figures: Figures) -> list[str]:
 
 
 def _columns(columns: Any) -> list[Column]:
-    """Return the columns of these names."""
+    """Return the columns with these names."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise errors.ArgumentError(
             f"summary: columns={columns!r:.100} is not a list of names; write columns=[...] with some of "
@@ -400,5 +400,5 @@ def _columns(columns: Any) -> list[Column]:
     if unknown or not names:
         what = f"the column {unknown[0]!r:.100} is unknown" if unknown else "no column is named"
         near = leaves.did_you_mean(unknown[0], COLUMNS) if unknown else ""
-        raise errors.ArgumentError(f"summary: {what}; there are {', '.join(COLUMNS)}.{near}")
+        raise errors.ArgumentError(f"summary: {what}; the columns are {', '.join(COLUMNS)}.{near}")
     return [COLUMNS[name] for name in names]
