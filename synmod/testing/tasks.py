@@ -1,4 +1,4 @@
-"""Tasks with a known optimum, to measure optimizers by: deterministic, and sensitive to what the prompts say."""
+"""Tasks with a known optimum, for measuring optimizers: deterministic, and sensitive to the text of the prompts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,24 +16,24 @@ from synmod.train.rewards import ExactMatch, Reward
 from .models import FunctionLM
 
 _MOST_LINES: Final = 6
-_SLOPE, _TOP = 0.6, 4.0  # logits: deviation of what one choice adds, and the quality of the best combination
+_SLOPE, _TOP = 0.6, 4.0  # in logits: deviation of one choice's effect, quality of the best combination
 _SPLITS: Final = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A program and its data, with what is known of them.
+    """A program and its data, with a known optimum.
 
     Attributes:
-        program: To be trained.
+        program: The program to train.
         train: Rows to learn from.
         validation: Rows to compare candidates on.
-        test: Rows that nothing is chosen by.
-        reward: What judges a row.
-        seed: What the task was drawn from.
+        test: Rows to measure the result on; no choice may depend on them.
+        reward: The reward that scores a row.
+        seed: The seed of the task.
         optimum: The highest mean score that values of the Variables can reach, without noise.
         proposer: Writes better values, in place of a model; None where none is needed.
-        proposals: Further values of Variables, by path.
+        proposals: Candidate values of Variables, by path.
     """
 
     program: module.Module
@@ -48,7 +48,7 @@ class Task:
 
 
 class Case(data.DataModel):
-    """A row: what it needs of each stage, what was missing so far, and what was read on the way."""
+    """A row: the rules that it needs of each stage, those missing so far, and a hash of the rules read so far."""
 
     row: str
     needs: list[list[str]]
@@ -62,13 +62,13 @@ def _share(*parts: object) -> float:
 
 
 class _Stage:
-    """Answers for one stage: which of the rules that a row needs stands in the instructions."""
+    """The model of one stage: returns the first rule that a row needs and the instructions lack."""
 
     def __init__(self, stage: int, seed: int) -> None:
         self._stage, self._seed = stage, seed
 
     def __call__(self, request: lm.LMRequest) -> Any:
-        """Return the row with what is missing here."""
+        """Return the row with the rule that this stage misses."""
         text = "".join(str(message["content"]) for message in request.messages)
         rules = _rules_in(text.split("<instructions>")[1].split("</instructions>")[0])
         case: Any = data.parse_json(text.rsplit("<inputs>", 1)[1].split("</inputs>")[0])
@@ -86,11 +86,11 @@ def _rules_in(instructions: str) -> list[str]:
 
 @registry.register_own()
 class RuleReward(Reward):
-    """1 for a row that misses nothing, else 0; names the first missing rule of each stage, by its path.
+    """1 for a row that misses no rule, else 0; the parts name the first missing rule of each stage, by its path.
 
     Args:
-        noise: The share of outcomes that are flipped, by a hash of what was read and the row.
-        seed: What the hash depends on.
+        noise: The share of outcomes to flip, chosen by a hash of the row and the rules read.
+        seed: The seed of that hash.
     """
 
     needs_target = False
@@ -110,7 +110,7 @@ class RuleReward(Reward):
 
 @registry.register_own()
 class RuleProposer(module.Module):
-    """Adds up to two rules that the records name; garbles three in ten, and drops a line in one call of five."""
+    """Adds up to two rules that the records name; garbles three rules in ten, and drops a line in one call in five."""
 
     async def call(self, inputs: ReflectionInputs) -> Any:
         """Return a reason and the value."""
@@ -137,22 +137,22 @@ _ANSWER: Final = {
 def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0, seed: int = 0) -> Task:  # noqa: N802
     """Return a chain of stages, each of which needs rules in its instructions.
 
-    A row needs 0 to 2 rules of each stage, and is right if they all stand there. Above 6 lines half of a stage's rows
-    fail.
+    A row needs 0 to 2 rules of each stage, and is right if the instructions contain them all. With more than 6 rule
+    lines, a stage fails on half of the rows.
 
     Args:
-        stages: Generators in a row.
-        rules: Rules of each stage.
-        rows: Rows of each split.
-        noise: The share of outcomes that are flipped.
-        seed: What rows and noise are drawn from.
+        stages: The number of Generators.
+        rules: Rules per stage.
+        rows: Rows per split.
+        noise: The share of outcomes to flip.
+        seed: The seed of rows and noise.
 
     Example:
         >>> task = RuleTask(stages=2, rows=10)
         >>> len(task.train), task.optimum
         (10, 1.0)
 
-    Source: the made-up tasks on which optimizers of prompts are compared.
+    Source: the synthetic tasks on which prompt optimizers are compared.
     """
     names = [[f"rule {chr(97 + stage)}{number}" for number in range(rules)] for stage in range(stages)]
     program = Sequential(
@@ -180,7 +180,7 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
 
 
 class Vote(data.DataModel):
-    """A row: how good the choices must be for it, and the choices that were made on the way."""
+    """A row: the quality that its choices must reach, and the choices made so far."""
 
     row: str
     difficulty: float
@@ -189,7 +189,7 @@ class Vote(data.DataModel):
 
 @registry.register_own()
 class Chooser(module.Module):
-    """Adds the numbers of its choices to a row: the last words of its texts.
+    """Appends its choices to a row: the numbers at the end of its texts.
 
     Args:
         pair: Whether it has two texts, `instructions` and `style`, or `instructions` alone.
@@ -213,13 +213,13 @@ class Chooser(module.Module):
 def _qualities(
     dimensions: int, choices: int, interaction: float, seed: int
 ) -> Sequence[Mapping[tuple[int, ...], float]]:
-    """Return what the choices of each module cost in quality, as logits: nothing for the best."""
+    """Return for each module the quality of each combination of choices, in logits: 0 for the best, else negative."""
     draw = leaves.rng(seed, 0, "effects")
     tables: list[dict[tuple[int, ...], float]] = []
     for size in [2] * (dimensions // 2) + [1] * (dimensions % 2):
         main = [[draw.gauss(0.0, 1.0) for _ in range(choices)] for _ in range(size)]
         effects = {
-            chosen: sum(of[choice] for of, choice in zip(main, chosen, strict=True)) + draw.gauss(0.0, interaction)
+            chosen: sum(each[choice] for each, choice in zip(main, chosen, strict=True)) + draw.gauss(0.0, interaction)
             for chosen in product(range(choices), repeat=size)
         }
         best = max(effects.values())
@@ -229,14 +229,14 @@ def _qualities(
 
 @registry.register_own()
 class ChoiceReward(Reward):
-    """1 for a row whose difficulty the quality of the choices reaches, else 0.
+    """1 for a row whose choices are good enough for its difficulty, else 0.
 
     Args:
-        dimensions: Texts that are chosen.
-        choices: Values of each.
-        interaction: Deviation of the effects of pairs, where that of single choices is 1.
-        noise: The share of outcomes that are flipped, by a hash of choices and row.
-        seed: What effects and noise are drawn from.
+        dimensions: The number of texts to choose.
+        choices: Values per text.
+        interaction: Standard deviation of the effects of pairs; that of single choices is 1.
+        noise: The share of outcomes to flip, chosen by a hash of choices and row.
+        seed: The seed of effects and noise.
     """
 
     needs_target = False
@@ -260,26 +260,26 @@ class ChoiceReward(Reward):
 
 
 def _share_right(quality: float) -> float:
-    """Return the share of all rows that a quality is good enough for."""
+    """Return the share of rows that are right at a given quality."""
     return 1 / (1 + exp(-quality))
 
 
 def ChoiceTask(  # noqa: N802
     dimensions: int = 6, choices: int = 6, interaction: float = 0.5, rows: int = 40, seed: int = 0, noise: float = 0.0
 ) -> Task:
-    """Return a chain of modules whose texts have some known values each; which of them are good is to be found.
+    """Return a chain of modules, each text of which is chosen from known values; optimizers search for the best ones.
 
-    The quality of a combination is a sum over its choices, and over the pairs of choices that stand in one module. Its
-    logistic is the share of rows that are right: a row is right if that reaches its difficulty, and difficulties are
-    spread evenly from 0 to 1. So the best combination is known without a run.
+    The quality of a combination is the sum of the effects of its choices and of the pairs of choices in one module. A
+    row is right if the logistic of the quality reaches its difficulty. Difficulties are spread evenly from 0 to 1, so
+    the logistic is also the share of rows that are right, and the optimum is known without a run.
 
     Args:
-        dimensions: Texts that are chosen, two per module.
-        choices: Values of each.
-        interaction: Deviation of the effects of pairs, where that of single choices is 1.
-        rows: Rows of each split.
-        seed: What effects, rows and noise are drawn from.
-        noise: The share of outcomes that are flipped.
+        dimensions: The number of texts to choose, two per module.
+        choices: Values per text.
+        interaction: Standard deviation of the effects of pairs; that of single choices is 1.
+        rows: Rows per split.
+        seed: The seed of effects, rows and noise.
+        noise: The share of outcomes to flip.
 
     Example:
         >>> task = ChoiceTask(dimensions=2, choices=3, rows=10)
@@ -326,7 +326,7 @@ class Desk(data.DataModel):
     desk: Literal["billing", "shipping", "technical"]
 
 
-_MATTERS: Final = {
+_TEMPLATES: Final = {
     "billing": (
         "I was charged twice for {item}",
         "the invoice for {item} shows another amount than the order",
@@ -358,13 +358,13 @@ _WORDS: Final = {
 
 
 def tickets(seed: int = 0) -> Task:
-    """Return requests to a shop's desks, for a Generator that has nothing but its examples.
+    """Return requests to the desks of a shop, for a Generator that learns from its examples alone.
 
-    Each desk has a few matters, written with words that others share; few words tell. So a set of examples is as good
-    as the matters that it shows.
+    Each desk has a few kinds of request, and the kinds share most of their words. So a set of examples is as good as
+    the kinds that it covers.
 
     Args:
-        seed: What the requests are drawn from: 60 to train on, 40 for validation, 80 for the test.
+        seed: The seed of the requests: 60 to train on, 40 for validation, 80 for the test.
 
     Example:
         >>> task = tickets(0)
@@ -376,10 +376,10 @@ def tickets(seed: int = 0) -> Task:
     draw = leaves.rng(seed, 0, "tickets")
     texts: dict[str, str] = {}
     while len(texts) < 180:
-        desk = list(_MATTERS)[len(texts) % 3]
-        words = {name: of[int(draw.random() * len(of))] for name, of in _WORDS.items()}
-        matter = _MATTERS[desk][int(draw.random() * len(_MATTERS[desk]))]
-        text = f"{{opening}} {matter}. {{ending}} {{name}}"
+        desk = list(_TEMPLATES)[len(texts) % 3]
+        words = {name: options[int(draw.random() * len(options))] for name, options in _WORDS.items()}
+        template = _TEMPLATES[desk][int(draw.random() * len(_TEMPLATES[desk]))]
+        text = f"{{opening}} {template}. {{ending}} {{name}}"
         while "{" in text:
             text = text.format_map(words)
         texts.setdefault(text, desk)
