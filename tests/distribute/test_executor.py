@@ -300,7 +300,7 @@ async def test_a_missing_scheduler_or_package_is_told(monkeypatch):
     import dask
 
     with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
-        with pytest.raises(sm.RunError, match="no scheduler of Dask answers at tcp://127.0.0.1:9"):
+        with pytest.raises(sm.RunError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
             await sm.evaluate(Loud(), ROWS, executor=sm.DaskExecutor("tcp://127.0.0.1:9"))
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(sm.ConfigError, match=r"pip install 'synmod\[dask\]'"):
