@@ -1,7 +1,7 @@
-"""DaskExecutor: sends rows to a cluster in batches, and hands back what became of each.
+"""`DaskExecutor`: sends rows to a cluster in batches, and returns the result of each.
 
-Here stand what sends, what a worker does (it reads the program once, then runs batches of rows; Dask calls `run_batch`
-by name), and what crosses between them, as JSON.
+This file has the sender, the worker (it reads the program once, then runs batches of rows; Dask calls `run_batch` by
+name), and the JSON that passes between them.
 """
 
 import json
@@ -22,31 +22,32 @@ from synmod.module import Module
 from synmod.train import Example, Ran
 
 _BATCH_S: Final = 1.0
-_AHEAD: Final = 2  # batches per thread of the cluster, so that none waits for us
+_AHEAD: Final = 2  # batches per thread of the cluster, so that none is idle
 _GATHERING_S: Final = 0.01  # rows come in bursts
-_CLOSING_S: Final = 10.0  # a client of Dask that is cut off while it closes is closed by nobody
+_CLOSING_S: Final = 10.0  # a Dask client that is cancelled while it closes stays open
 
 
 class DaskExecutor:
-    """Rows of `evaluate` and `fit` on a cluster of Dask: other processes, or other machines.
+    """Runs rows of `evaluate` and `fit` on a Dask cluster: in other processes or on other machines.
 
-    Results equal those of one process. The program goes to each worker once, as the text of `sm.dumps`; rows, and the
-    values and models in force where they run, follow as JSON, in batches of about one second. A batch whose worker dies
-    runs again elsewhere. What a row writes into Variables, hooks and counters stays on its worker, but for usage.
+    Results equal those of a single process. Each worker receives the program once, as the text of `sm.dumps`; rows
+    follow as JSON in batches of about one second, with the values and models in force at the caller. A batch whose
+    worker dies runs again on another one. Usage is counted at the caller; anything else that a row changes (Variables,
+    hooks, counters) stays on its worker.
 
-    Dask's messages are pickles, and their senders are not authenticated unless TLS is configured: use it on this
-    machine and in networks that you trust.
+    Dask sends pickles, and does not authenticate their senders unless TLS is configured: use it on this machine and in
+    networks that you trust.
 
     Args:
-        address: Of the scheduler, such as `"tcp://10.0.0.5:8786"`; or a `dask.distributed.Client` or cluster, whose
-            address and security are used.
+        address: The address of the scheduler, such as `"tcp://10.0.0.5:8786"`, or a `dask.distributed.Client` or
+            cluster, whose address and security are used.
         imports: Names of modules that each worker imports, so that their classes and functions are registered.
-        setup: A function in a module, or its name as `"module:function"`, called once in each worker: returns live
+        setup: An importable function, or its name as `"module:function"`, that each worker calls once. It returns live
             language models by saved name, or one for all. Keys come from the worker's environment.
-        batch: Rows per batch; None for about one second of them.
+        batch: Rows per batch; None for batches of about one second.
 
     Raises:
-        ArgumentError: An argument is not such a thing.
+        ArgumentError: An argument is not as described.
 
     Example:
         >>> executor = DaskExecutor("tcp://127.0.0.1:8786", imports=["shop.modules"])
@@ -85,13 +86,13 @@ class DaskExecutor:
         metrics: Sequence[Any] = (),
         paths: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[train.RunRow]:
-        """Return a block that is connected, and gives what runs rows of a program; see `sm.train.Executor`.
+        """Return a context that connects to the cluster and yields a function that runs rows; see `sm.train.Executor`.
 
         Raises:
             ConfigError: Dask is not installed.
-            ArgumentError: A budget of model calls is open here, which cannot be kept across machines.
+            ArgumentError: A budget of model calls is open; it cannot be kept across machines.
             SaveError: A class, function or value cannot be saved; names each.
-            RunError: (on entering) No asyncio, no scheduler; workers lack a class or a model.
+            RunError: (on entering) The loop is not asyncio's, no scheduler answers, or workers lack a class or a model.
         """
         record = scope.ambient()
         if record is not None and record.budgets:
@@ -116,11 +117,11 @@ class DaskExecutor:
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[Any]:
-        """Give a client of Dask, on the running loop.
+        """Yield a Dask client on the running loop.
 
         Raises:
             ConfigError: Dask is not installed.
-            RunError: Another loop than asyncio's, or no scheduler.
+            RunError: The loop is not asyncio's, or no scheduler answers.
         """
         try:
             from distributed import Client
@@ -129,11 +130,11 @@ class DaskExecutor:
         if aio.backend() != "asyncio":
             raise RunError("DaskExecutor needs asyncio: Dask does not run on trio.")
         client: Any = Client(self.address, security=self._security, asynchronous=True, set_as_default=False)
-        try:  # also a client that is cancelled while it connects must be closed
+        try:  # a client that is cancelled while it connects must be closed, too
             try:
                 await client
             except OSError as error:
-                raise RunError(f"no scheduler of Dask answers at {self.address}: {error}") from None
+                raise RunError(f"no Dask scheduler answers at {self.address}: {error}") from None
             yield client
         finally:
             with aio.shield(_CLOSING_S):
@@ -142,14 +143,14 @@ class DaskExecutor:
 
 @dataclass(slots=True, eq=False)
 class _Row:
-    """A row on its way.
+    """A row to run on a worker.
 
     Attributes:
-        models: The models in force where it was sent from, as a text of saving.
+        models: The models in force at the caller, as the text of `sm.dumps`.
         json: The row, its sample and its values.
-        meters: What counts what it uses, here.
-        outcome: What became of it, or why that is unknown.
-        ended: When that is there.
+        meters: The caller's meters, which count its usage.
+        outcome: Its result, or the reason why there is none.
+        ended: Set once `outcome` is.
     """
 
     models: str
@@ -160,9 +161,9 @@ class _Row:
 
 
 class _Sending:
-    """A block in which rows go to workers: they wait while each thread of the cluster has a batch, and one ahead.
+    """A context in which rows go to workers; they wait while each thread of the cluster has a batch and another queued.
 
-    Batches are as large as fits into a second, by the last one, and never so large that other threads would have none.
+    A batch has as many rows as the last one would have run in a second, but leaves rows for the other free threads.
     """
 
     def __init__(self, executor: DaskExecutor, program: Module, work: str) -> None:
@@ -171,7 +172,7 @@ class _Sending:
         self._models: dict[Any, str] = {}
         self._waiting: deque[_Row] = deque()
         self._under_way, self._slots, self._size = 0, 1, 1
-        self._news = Gate()
+        self._changed = Gate()
         self._client: Any
         self._work: Any
         self._group: aio.task_group
@@ -179,7 +180,7 @@ class _Sending:
     async def __aenter__(self) -> train.RunRow:
         async with AsyncExitStack() as stack:
             self._client = await stack.enter_async_context(self._executor.connected())
-            self._work = self._client.submit(str, self._text)  # a task: sent to a worker once, made again where lost
+            self._work = self._client.submit(str, self._text)  # a task: sent to each worker once, recomputed if lost
             await self._answer(self._models_here(), [])
             self._group = await stack.enter_async_context(aio.task_group())
             self._group.start_soon(self._send)
@@ -194,11 +195,11 @@ class _Sending:
         """Run a row on a worker, under the values and models in force here.
 
         Raises:
-            UnreadableRow: As `run_once`.
+            ArgumentError: As `run_once`.
             DataError: The row is not JSON; names it.
             RunError: No worker could run it.
         """
-        with suppress(errors.SchemaError):  # which is a failure of the row, and the worker's to record
+        with suppress(errors.SchemaError):  # the worker records it as a failure of the row
             train.inputs_for(self._program, example)
         try:
             record = row_as_json(example)
@@ -209,7 +210,7 @@ class _Sending:
         record = {"row": record, "sample": sample, "values": values}
         row = _Row(self._models_here(), record, scope.open_meters(scope.current_call()))
         self._waiting.append(row)
-        self._news.wake()
+        self._changed.wake()
         try:
             await row.ended.wait()
         finally:
@@ -221,7 +222,7 @@ class _Sending:
         raise row.outcome
 
     def _models_here(self) -> str:
-        """Return the default model and the stand-ins in force here as a text of saving, "" where there are none."""
+        """Return the default model and the stand-ins in force here as the text of `sm.dumps`; "" if there are none."""
         default, blocks = lm.current_language_model(), lm.current_stand_ins()
         if default is None and not blocks:
             return ""
@@ -234,10 +235,10 @@ class _Sending:
         return self._models[key]
 
     async def _send(self) -> None:
-        """Send batches for as long as the block is open, while threads have room for them."""
+        """Send batches whenever the cluster has room for them, until cancelled."""
         while True:
             if not self._waiting or self._under_way >= self._slots:
-                await self._news.wait()
+                await self._changed.wait()
             await aio.sleep(_GATHERING_S)
             while self._waiting and self._under_way < self._slots:
                 share = ceil(len(self._waiting) / (self._slots - self._under_way))
@@ -249,7 +250,7 @@ class _Sending:
                 self._group.start_soon(self._run_batch, rows)
 
     async def _run_batch(self, rows: list[_Row]) -> None:
-        """Send rows, and hand each what became of it."""
+        """Send rows, and set the outcome of each."""
         try:
             answer = await self._answer(rows[0].models, [row.json for row in rows])
             for row, record in zip(rows, answer["records"], strict=True):
@@ -258,17 +259,17 @@ class _Sending:
                     for phase, usage in record["usage"].items():
                         meter.add(scope.Usage(**usage), phase)
             self._size = max(1, round(_BATCH_S * len(rows) / max(answer["seconds"], 1e-6)))
-        except Exception as error:  # noqa: BLE001  # Dask's door: what it raises becomes ours
+        except Exception as error:  # noqa: BLE001  # whatever Dask raises becomes a RunError
             text = str(error) if isinstance(error, RunError) else f"Dask: {type(error).__name__}: {error}"
             for row in rows:
-                row.outcome = RunError(text)  # each has one of its own
+                row.outcome = RunError(text)  # one per row, since each is raised
         self._under_way -= 1
-        self._news.wake()
+        self._changed.wake()
         for row in rows:
             row.ended.set()
 
     async def _answer(self, models: str, rows: list[Json]) -> Any:
-        """Run rows on a worker, return its answer, and look how many batches the cluster takes now.
+        """Return a worker's answer to a batch of rows, and update how many batches the cluster takes.
 
         Raises:
             RunError: The worker lacks a class or a model.
@@ -292,7 +293,7 @@ def _name_of(setup: Any) -> str | None:
     """Return the name by which a worker imports a function.
 
     Raises:
-        ArgumentError: It has none there.
+        ArgumentError: It cannot be imported by name.
     """
     if callable(setup):
         setup = f"{getattr(setup, '__module__', '')}:{getattr(setup, '__qualname__', '')}"
@@ -310,13 +311,13 @@ def _name_of(setup: Any) -> str | None:
 
 
 class Work(NamedTuple):
-    """What runs, and what judges it.
+    """A program, and what scores its rows.
 
     Attributes:
-        program: As it was saved.
-        first: Its values then.
-        reward: What judges a row, or None.
-        metrics: What measures it.
+        program: The program as it was saved.
+        first: Its saved values.
+        reward: The reward, or None.
+        metrics: The metrics.
         paths: The modules whose calls are recorded.
         setup: The function that makes live models, or None.
     """
@@ -330,15 +331,15 @@ class Work(NamedTuple):
 
 
 def run_batch(work: str, batch: str) -> str:
-    """Return the records of rows that run at once, with the seconds that they took; or why they cannot run here."""
+    """Run rows concurrently, and return their records and the seconds they took, or why they cannot run here."""
     try:
         return json.dumps(flow.run(_records, read(work), json.loads(batch)))
-    except Exception as error:  # noqa: BLE001  # a worker's door: nothing of ours is pickled, errors neither
+    except Exception as error:  # noqa: BLE001  # an error crosses as text: no object of synmod is pickled
         return json.dumps({"fault": f"{type(error).__name__}: {error}"})
 
 
 async def _records(work: Work, batch: Any) -> Json:
-    """Run a batch under the models that are in force where it comes from."""
+    """Run a batch under the models in force at the caller."""
 
     async def record(row: Any) -> Json:
         with tree.using(work.program, work.first.replace(row["values"])), scope.track_usage() as usage:
@@ -368,7 +369,7 @@ async def _records(work: Work, batch: Any) -> Json:
 
 @lru_cache(maxsize=4)
 def read(text: str) -> Work:
-    """Return the work of a text.
+    """Return the `Work` that a text describes.
 
     Raises:
         ImportError: A module is missing here.
@@ -387,19 +388,19 @@ def read(text: str) -> Work:
 
 @lru_cache(maxsize=16)
 def _models_of(text: str, setup: str | None) -> dict[str, Any]:
-    """Return the default model, where there is one, and the blocks of stand-ins."""
+    """Return the default model, if there is one, and the blocks of stand-ins."""
     return {"blocks": [], **_loaded(text, setup)} if text else {"blocks": []}
 
 
 @lru_cache(maxsize=4)
 def _made_by(setup: str) -> Mapping[str, lm.LanguageModel] | lm.LanguageModel | None:
-    """Return the live models that a function makes, once in a process."""
+    """Return the live models that the `setup` function makes; it is called once per process."""
     module, _, name = setup.partition(":")
     return getattr(import_module(module), name)()
 
 
 def _loaded(text: str, setup: str | None) -> dict[str, Any]:
-    """Return what a text of saving holds, with its live models.
+    """Return the objects that a saved text describes, with live models.
 
     Raises:
         UnboundModelError: A model has no connection; names the line to write.
@@ -420,14 +421,13 @@ def _loaded(text: str, setup: str | None) -> dict[str, Any]:
     return nodes
 
 
-# -- what crosses ------------------------------------------------------------------------------------------------------
-
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 _SEQUENCES: Final[Mapping[str, type[Any]]] = {"several": train.Several, "tuple": tuple, "list": list}
 
 
 def packed(value: Any) -> Json:
-    """Return a nest of data models and JSON as JSON from which `unpacked` makes an equal one.
+    """Return a nest of data models and JSON as JSON, from which `unpacked` restores an equal one.
 
     Raises:
         DataError: A part of it is not JSON.
@@ -469,13 +469,13 @@ def row_as_json(example: Example) -> Json:
 
 
 def row_of(json: Any) -> Example:
-    """Return a row of JSON."""
+    """Return the row that `row_as_json` was given."""
     values = {name: unpacked(json[name]) for name in ("inputs", "target", "extra")}
     return Example(json["id"], **values, group=json["group"])
 
 
 def ran_as_json(ran: Ran) -> Json:
-    """Return what became of a run as JSON."""
+    """Return the result of a run as JSON."""
     record = ran.record()
     if "feedback" in record:
         record["feedback"]["target"] = train.as_json(record["feedback"]["target"])
@@ -483,7 +483,7 @@ def ran_as_json(ran: Ran) -> Json:
 
 
 def ran_of(json: Any) -> Ran:
-    """Return what became of a run elsewhere; its failure is a `RunError` with the same text."""
+    """Return the result of a run on a worker; its failure is a `RunError` with the same text."""
     ran = Ran.of({**json, "outputs": unpacked(json["outputs"]), "usage": scope.Usage(**json["usage"])})
     ran.failure = None if ran.error is None else RunError(str(ran.error))
     return ran
