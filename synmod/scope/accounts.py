@@ -422,8 +422,8 @@ class Feedback:
         score: Higher is better, inside the reward's `range`; None where there is nothing to score.
         critique: What is wrong, in words.
         target: The output that was expected.
-        objectives: Further numbers by name.
         parts: Critique by module path or glob, for these modules alone.
+        objectives: Further numbers by name; a keyword.
 
     Example:
         >>> Feedback(0.5, critique="No source is given.").to_json()["score"]
@@ -435,8 +435,8 @@ class Feedback:
     score: float | None
     critique: str | None = None
     target: Any = None
-    objectives: Mapping[str, float] = field(default_factory=dict[str, float])
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    objectives: Mapping[str, float] = field(default_factory=dict[str, float], kw_only=True)
 
     def record(self) -> dict[str, Any]:
         """Return the feedback as a dict of its fields, with the target as it is."""

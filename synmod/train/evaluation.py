@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
+import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -14,14 +16,14 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError, whole
+from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError, SynmodWarning, whole
 from synmod.module import Module, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
 from .batches import Places
 from .examples import Example, ExampleReader, is_data, outputs_of
 from .history import write_csv
-from .metrics import metrics_from
+from .metrics import Metric, metrics_from
 from .rewards import OFFERED, reward_from
 from .rollouts import ExampleError, ExampleResult, Executor
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
@@ -63,7 +65,7 @@ async def evaluate(
             Returns a number, a bool or a `sm.Feedback`. None for no score.
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
-            failed run; its score stands.
+            failed run; its score stands. One that counts no run, or has no result, is left out with a warning.
         concurrency: How many runs are under way at once.
         max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
             on); None for any.
@@ -85,7 +87,8 @@ async def evaluate(
         ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
             something else, a keyword of the wrong kind.
         TrainerError: A reward or metric of an unknown name.
-        SchemaError: A mask of the reward names nothing.
+        SchemaError: A mask of the reward or of a metric names nothing.
+        CallError: A metric of one label could count several fields.
         Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
@@ -122,12 +125,11 @@ async def evaluate(
         bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
         outcome = "stopped"
         try:
-            if judge is not None:
+            if judge is not None or measures.given:
                 output: Any = None
                 with suppress(SynmodError):  # a program that cannot be built: each row reports it
                     output = await outputs_of(program) if own_inputs_of(program) else program.output_spec
-                if isinstance(output, _DATA):
-                    judge.check(schema_of(output))
+                under_way.check_masks(output)
             async with (
                 runner.on(executor),
                 flow.map_concurrently(
@@ -199,8 +201,8 @@ class _Evaluator:
     bar: flow.Shown
 
     def __post_init__(self) -> None:
-        self._unchecked = self.runner.reward
-        """The reward, until its masks were looked at."""
+        self._is_checked = False
+        """Whether the masks of reward and metrics were looked at, by what a run returned and its target."""
         bound, score = self.runner.bound, self.failure_score
         self._score_of_failure = None if bound is None else bound.lowest if score == "lowest" else score
         self._first_sample = lm.current_sample() * self.samples
@@ -213,7 +215,7 @@ class _Evaluator:
         self._usage = NO_USAGE
         self._folded = self._scored = 0
         self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
-        self._begun = self._done = self._failed = 0
+        self._begun = self._done = self._failed = self._judged = 0
         self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
         self._reason: str | None = None
         self.cause: Exception | None = None
@@ -223,8 +225,8 @@ class _Evaluator:
 
         Raises:
             _Stop: There is a reason to stop.
-            UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
-            MaskError: A mask of the reward names nothing.
+            ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
+            SchemaError, CallError: As for `check_masks`.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
         if self._reason is not None:
@@ -232,14 +234,14 @@ class _Evaluator:
         self._begun += 1
         index, example, sample = job
         ran = await self.runner.row(example, sample=self._first_sample + sample)
-        if self._unchecked is not None:
-            self._check_masks(ran.outputs, example.target)
+        self._is_checked = self._is_checked or self.check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self.failure_score is not None
         result = ran.result(ExampleResult, example, ran.feedback, sample)
         if counts:
             result = replace(result, score=self._score_of_failure)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._done += 1
+        self._judged += ran.feedback is not None
         if result.error is not None:
             self._failed += 1
             self.cause = self.cause or ran.failure
@@ -256,11 +258,19 @@ class _Evaluator:
         self._reason = reason
         raise _Stop(reason)
 
-    def _check_masks(self, outputs: Any, target: Any) -> None:
-        """Look at the masks of the reward, once the schema of the outputs is known (MaskError)."""
-        if self._unchecked is not None and isinstance(outputs, _DATA):
-            self._unchecked.check(schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None)
-            self._unchecked = None
+    def check_masks(self, outputs: Any, target: Any = None) -> bool:
+        """Look at the masks of reward and metrics; return whether the outputs are one data model, so that it could.
+
+        Raises:
+            SchemaError: One names nothing.
+            CallError: A metric of one label could count several fields.
+        """
+        if isinstance(outputs, _DATA):
+            schemas = schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None
+            if self.runner.reward is not None:
+                self.runner.reward.check(*schemas)
+            self.metrics.check(*schemas)
+        return isinstance(outputs, _DATA)
 
     def _show(self, result: ExampleResult) -> None:
         """Let the bar know of a run that has finished, in whatever order."""
@@ -279,7 +289,7 @@ class _Evaluator:
             _Stop: It has.
         """
         limit, failed, done = self.max_errors, self._failed, self._done
-        if failed == done == _ENOUGH:
+        if failed == done == _ENOUGH and not self._judged:
             self._stop(f"the first {_ENOUGH} runs to finish have all failed")
         if isinstance(limit, float):
             limit = limit * done if done >= _ENOUGH else None
@@ -307,23 +317,26 @@ class _Evaluator:
         if result.score is not None:
             self._sum += result.score
             self._scores += 1
-            self._scored += result.error is None
+            self._scored += result.feedback is not None
 
     def check_end(self) -> None:
         """Look at the whole set once it has ended.
 
         Raises:
             ArgumentError: It has no rows.
-            _Stop: All of a short set have failed, or a metric has no result.
+            _Stop: All of a short set have failed, or a metric has no result and nothing has a score.
         """
         if not self._done:
             raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
-        if self._done == self._failed:
+        if self._done == self._failed and not self._judged:
             self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
         _, failure = self.metrics.results()
         if failure is not None:
-            self.cause = failure
-            self._stop(f"a metric has no result: {ExampleError.of(failure, '')}")
+            fault = f"a metric has no result: {ExampleError.of(failure, '')}"
+            if not self._judged:
+                self.cause = failure
+                self._stop(fault)
+            warnings.warn(f"evaluate: {fault}", SynmodWarning, stacklevel=3)
 
     def evaluation(self) -> Evaluation:
         """Return what there is, also of runs that finished while one before them had not."""
@@ -406,19 +419,26 @@ class Metrics:
         self._objects: dict[str, Any] = {}
         self._sums: dict[str, float] = {}
         self._rows = 0
+        self._faults: dict[str, Exception | None] = {}
+        """What each object raised first; None for one that has counted a run."""
         for metric in self.given:
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
-            what = f"metric {name!r}"
             if name in self._bound:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
             if _is_fed(metric):
                 counting: Any = metric.clone() if isinstance(metric, Module) else metric
                 counting.reset_state()
                 self._objects[name] = counting
-                self._bound[name] = BoundReward(counting.update_state, _FED, what=what)
+                self._bound[name] = _bound_update(counting, name)
             else:
                 self._sums[name] = 0.0
-                self._bound[name] = BoundReward(metric, OFFERED[:-1], what=what)
+                self._bound[name] = BoundReward(metric, OFFERED[:-1], what=f"metric {name!r}")
+
+    def check(self, output_schema: Any, target_schema: Any = None) -> None:
+        """Look before the first row at what the metrics count; errors of `Metric.check`."""
+        for metric in self.given:
+            if isinstance(metric, Metric):
+                metric.check(output_schema, target_schema)
 
     @property
     def functions(self) -> list[Any]:
@@ -456,7 +476,9 @@ class Metrics:
         for name, metric in self._objects.items():
             try:
                 _feed(metric, self._bound[name], result)
+                self._faults[name] = None
             except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
+                self._faults.setdefault(name, error)
                 failure = failure or error
         if failure is not None:
             raise failure
@@ -464,18 +486,22 @@ class Metrics:
     def results(self) -> tuple[dict[str, float], Exception | None]:
         """Return the value of each metric that has one, and what the first of the others raised.
 
-        A module that was given then holds the counts.
+        A module that was given then holds the counts. A metric that could count no run has no value.
         """
         found: dict[str, float] = {}
         failure: Exception | None = None
         for name, metric in zip(self._bound, self.given, strict=True):
+            counting, fault = self._objects.get(name), self._faults.get(name)
+            value: Any = self._sums[name] / (self._rows or 1) if counting is None else None
             try:
-                counting = self._objects.get(name)
-                if counting is not None and counting is not metric:
-                    tree.update(metric, tree.state(counting))
-                value: Any = self._sums[name] / (self._rows or 1) if counting is None else counting.result()
+                if counting is not None:
+                    if counting is not metric:
+                        tree.update(metric, tree.state(counting))
+                    value = counting.result()
             except Exception as error:  # noqa: BLE001  # of a part of the data it may have none
-                failure = failure or error
+                fault = fault or error
+            if fault is not None:
+                failure = failure or fault
                 continue
             several = leaves.is_object(value)
             found |= {f"{name}/{key}": each for key, each in value.items()} if several else {name: value}
@@ -487,6 +513,15 @@ def _is_fed(metric: Any) -> bool:
     return callable(getattr(metric, "update_state", None))
 
 
+def _bound_update(metric: Any, name: str) -> BoundReward:
+    """Return what feeds an object (ArgumentError if it takes something else, or would have to be awaited)."""
+    if inspect.iscoroutinefunction(metric.update_state):
+        raise ArgumentError(
+            f"metric {name!r}: update_state is async; write a plain one, or an async function in place of the metric."
+        )
+    return BoundReward(metric.update_state, _FED, what=f"metric {name!r}")
+
+
 def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
     """Feed an object that counts, a `Metric` or one of one's own, with results in order.
 
@@ -494,8 +529,7 @@ def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
         ArgumentError: Its `update_state` takes something else.
         Exception: What it raised.
     """
-    name = getattr(metric, "name", type(metric).__name__)
-    update = BoundReward(metric.update_state, _FED, what=f"metric {name!r}")
+    update = _bound_update(metric, getattr(metric, "name", type(metric).__name__))
     for result in results:
         _feed(metric, update, result)
 
@@ -560,7 +594,7 @@ class Evaluation:
             seed: What the resamples are drawn from.
 
         Raises:
-            ArgumentError: No example has a score in both; or results were not kept.
+            ArgumentError: It is not an Evaluation; no example has a score in both; or results were not kept.
 
         Example:
             >>> import synmod as sm
@@ -574,6 +608,8 @@ class Evaluation:
 
         Source: paired bootstrap (Efron), as Koehn (2004) compares translations.
         """
+        if not isinstance(other, Evaluation):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise ArgumentError(f"compare: got a {type(other).__name__}; give another Evaluation of the same rows.")
         ours, theirs = self._scores(), other._scores()
         gains = [ours[example] - theirs[example] for example in ours if example in theirs]
         if not gains:

@@ -31,10 +31,6 @@ _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
 
 
-class UnreadableRow(ArgumentError):
-    """A row of plain JSON for a program that declares no schema: no row can be read, so the evaluation ends."""
-
-
 @dataclass(frozen=True, slots=True)
 class Example:
     """One row: what goes into a program, and what should come out.
@@ -634,7 +630,7 @@ def inputs_for(program: Module, example: Example) -> Any:
     """Return the inputs of an example as data: plain JSON is wrapped by what the program declares.
 
     Raises:
-        UnreadableRow: Plain JSON, and the program declares no input; names the row.
+        ArgumentError: Plain JSON, and the program declares no input; names the row.
         SchemaError: The JSON does not satisfy the declared schema.
     """
     inputs = example.inputs
@@ -648,7 +644,7 @@ def inputs_for(program: Module, example: Example) -> Any:
         return inputs
     declared: Any = declared_of(program)
     if declared is None and not is_wrapped:
-        raise UnreadableRow(
+        raise ArgumentError(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
             "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
             "`call(self, inputs: Query)`."

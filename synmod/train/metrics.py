@@ -11,9 +11,11 @@ from synmod.leaves import Json
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import compared_fields, equal_fields, named, normal, one_of
+from .rewards import check_masks, compared_fields, equal_fields, named, normal, one_of
 
-_TYPES: Final = {int: "integer", float: "number", str: "string", dict: "object"}
+_TYPES: Final = {
+    bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"
+}  # fmt: skip
 
 
 class MetricOptions(ModuleOptions, total=False):
@@ -37,7 +39,9 @@ class Metric(Module):
         **options: Those of `Module`.
 
     Attributes:
-        initial: What is counted, by name, with its value at the start: a Stat each, an attribute of that name.
+        initial: What is counted, by name, with its value at the start: a Stat each, an attribute of that name, of the
+            type of that value; None for any JSON.
+        in_mask: The fields that count; None for those of the target.
 
     Raises:
         ConfigError: An unknown keyword.
@@ -60,6 +64,7 @@ class Metric(Module):
     """
 
     initial: ClassVar[Mapping[str, Json]] = MappingProxyType({})
+    in_mask: Any = None
     _role = "metric"
 
     update_state: Callable[..., None]
@@ -73,7 +78,20 @@ class Metric(Module):
         super().__init__(**options)
         self.skip_failed = skip_failed
         for name, value in self.initial.items():
-            self.add_variable(value, schema={"type": _TYPES[type(value)]}, name=name, type=tree.Stat)
+            schema = {"type": _TYPES[type(value)]} if type(value) in _TYPES else {}
+            self.add_variable(value, schema=schema, name=name, type=tree.Stat)
+
+    def check(self, output_schema: Any, target_schema: Any = None) -> None:
+        """Look before the first row whether the mask names something.
+
+        Args:
+            output_schema: Schema of what the program returns, or any other declaration of it.
+            target_schema: That of the targets; None where it is not known.
+
+        Raises:
+            SchemaError: It names nothing; has the fields and 'Did you mean'.
+        """
+        check_masks(self.name, output_schema, target_schema, self.in_mask)
 
     def result(self) -> Any:
         """Return the number so far, or several by name."""
@@ -268,13 +286,22 @@ class _ByLabel(Metric):
         self.in_mask, self.positive = in_mask, positive
         self.average = one_of(type(self).__name__, "average", average, ("macro", "micro", "weighted", "binary"))
 
+    def check(self, output_schema: Any, target_schema: Any = None) -> None:
+        counted = check_masks(self.name, output_schema, target_schema, self.in_mask)
+        if self.in_mask is not None or target_schema is not None:
+            self._check_one(counted.keys())
+
+    def _check_one(self, fields: Iterable[str]) -> None:
+        """Raise unless there is one field (CallError)."""
+        if len(names := [*fields]) != 1:
+            raise errors.CallError(
+                f"{self.name}: the target has the fields {', '.join(names)}; write in_mask=[...] with one."
+            )
+
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count the labels of one row."""
         target, outputs = compared_fields(self.name, y_true, y_pred, self.in_mask)
-        if len(target) != 1:
-            raise errors.CallError(
-                f"{self.name}: the target has the fields {', '.join(target)}; write in_mask=[...] with one."
-            )
+        self._check_one(target)
         expected, actual = (_labels(found.get(name)) for found in (target, outputs) for name in target)
         for counts, labels in (
             (self.hits, expected & actual), (self.extra, actual - expected), (self.missed, expected - actual),

@@ -7,6 +7,7 @@ parameter name, in phase `reward` (`synmod.scope.BoundReward`).
 import inspect
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
-from synmod.errors import CallError, ConfigError, DataError, SchemaError, TrainerError, whole
+from synmod.errors import ArgumentError, CallError, ConfigError, DataError, SchemaError, TrainerError, whole
 from synmod.flow import map_concurrently
 from synmod.leaves import did_you_mean, dump_json, is_array, is_object, json_equal, snake_case, thaw
 from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
@@ -58,10 +59,6 @@ def named(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------
-
-
-class MaskError(SchemaError):
-    """A mask of a reward that names nothing: no row can be scored, so the evaluation ends."""
 
 
 def compared_fields(
@@ -104,6 +101,19 @@ def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
     return thaw(_masked(JsonDataModel.of(json, schema), in_mask, out_mask))
 
 
+def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
+    """Return a symbol of what counts of the targets, or of the outputs where the schema of targets is not known.
+
+    Raises:
+        SchemaError: A mask names nothing; has the fields and 'Did you mean'.
+    """
+    try:
+        counted = _masked(symbol(declare(output_schema)), in_mask, out_mask)
+        return counted if target_schema is None else _masked(symbol(declare(target_schema)), in_mask, None)
+    except SchemaError as error:
+        raise SchemaError(f"{who}: {error}", error.errors) from None
+
+
 def _masked(x: Any, in_mask: Any, out_mask: Any) -> Any:
     """Return what the masks leave of a value or symbol."""
     x = x if in_mask is None else ops.in_mask(x, in_mask)
@@ -129,7 +139,7 @@ def normal(json: Any, *, is_text: bool = False) -> Any:
     if is_array(json):
         return [normal(value, is_text=is_text) for value in json]
     if isinstance(json, str) and is_text:
-        return " ".join(unicodedata.normalize("NFKC", json).casefold().split()).strip(_END)
+        return " ".join(unicodedata.normalize("NFKC", json).casefold().split()).rstrip(_END)
     return int(json) if isinstance(json, float) and json.is_integer() else json
 
 
@@ -221,14 +231,9 @@ class Reward(Module):
             >>> schema = {"type": "object", "properties": {"label": {}}, "additionalProperties": False}
             >>> ExactMatch(in_mask=["lable"]).check(schema)
             Traceback (most recent call last):
-            synmod.train.rewards.MaskError: exact_match: The mask 'lable' matches nothing: ... Did you mean 'label'?
+            synmod.errors.SchemaError: exact_match: The mask 'lable' matches nothing: ... Did you mean 'label'?
         """
-        try:
-            _masked(symbol(declare(output_schema)), self.in_mask, self.out_mask)
-            if target_schema is not None:
-                _masked(symbol(declare(target_schema)), self.in_mask, None)
-        except SchemaError as error:
-            raise MaskError(f"{self.name}: {error}", error.errors) from None
+        check_masks(self.name, output_schema, target_schema, self.in_mask, self.out_mask)
 
     def fields(self, y_true: Any, y_pred: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fields of the target that count, and those of the output, as plain JSON.
@@ -347,7 +352,7 @@ class NumericCloseness(Reward):
         >>> class Total(sm.DataModel):
         ...     total: float
         >>> sm.run(NumericCloseness(relative=0.1).call({"total": 100}, Total(total=105.0)))
-        Feedback(score=0.5, critique='total: expected 100, got 105.0', target=None, objectives={}, parts={})
+        Feedback(score=0.5, critique='total: expected 100, got 105.0', target=None, parts={}, objectives={})
 
     Source: `math.isclose`; differs: a score that rises towards the number.
     """
@@ -428,8 +433,8 @@ def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a finite number, and not a bool."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a value is a finite number that fits into a float, and not a bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 _JUDGE: Final = (
@@ -638,8 +643,8 @@ class Weighted(Reward):
             math.fsum(self.weights[name] * scores[name] for name in scores) / weight if scores else None,
             "\n".join(f"{name}: {each.critique}" for name, each in found.items() if each.critique) or None,
             next((each.target for each in found.values() if each.target is not None), None),
-            scores,
             parts,
+            objectives=scores,
         )
 
 
@@ -660,7 +665,7 @@ def reward_from(x: Any) -> Reward:
 
     Raises:
         TrainerError: There is no reward of that name ('Did you mean').
-        ArgumentError: It is none of these, or a function that takes something else.
+        ArgumentError: It is none of these, a class, or a function that takes something else.
         ConfigError: Its `range` is not a pair of numbers.
 
     Example:
@@ -669,5 +674,7 @@ def reward_from(x: Any) -> Reward:
 
     Source: Keras `losses.get`.
     """
+    if isinstance(x, type):
+        raise ArgumentError(f"the reward is the class {x.__name__}; write an instance, {x.__name__}().")
     x = named(x, _NAMED, "reward") if isinstance(x, str) else x
     return x if isinstance(x, Reward) else RewardFunction(x, getattr(x, "range", (0.0, 1.0)))

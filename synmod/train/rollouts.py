@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
+from synmod.errors import ArgumentError
 from synmod.leaves import Json, current_clock, is_object, thaw
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
-from .examples import Example, Several, UnreadableRow, as_json, inputs_for
+from .examples import Example, Several, as_json, inputs_for
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
@@ -365,16 +366,17 @@ async def run_once(
         all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
 
     Raises:
-        UnreadableRow: The inputs are plain JSON, and the program declares no schema for them.
+        ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
     everything = all_calls or (reward is not None and "calls" in reward.asks_for)
     watch, clock, ran = Watch(keeps_calls=everything or bool(paths)), current_clock(), Ran()
-    started = clock.now()
+    started, is_read = clock.now(), False
     with watch:
         try:
             with nullcontext() if sample == current_sample() else drawing(sample):
                 ran.inputs = inputs_for(program, example)
+                is_read = True
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
                 ran.outputs = await program(*args, training=training)
                 watch.is_open = False
@@ -386,10 +388,8 @@ async def run_once(
                         ran.feedback = _with_objectives(await reward(**offered), watch.rewards)
                     if metrics is not None:
                         ran.values = await metrics.measure(offered)
-        except UnreadableRow:
-            raise
         except Exception as error:  # one example under collection: its failure is its result
-            if scope.is_of_block_around(error):
+            if scope.is_of_block_around(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise
             ran.failure, ran.fault = error, _fault(error, watch)
             ran.error = ExampleError.of(error, watch.path_of(error))

@@ -56,7 +56,7 @@ def test_what_became_of_a_run_crosses():
     """All that an evaluation or a rollout is made of; a failure keeps its text."""
     ran = Ran(
         outputs=Ticket(text="a").to_json_data_model(),
-        feedback=sm.scope.Feedback(0.1 + 0.2, "so", {"text": "a"}, {"zeal": 0.5}, {"writer": "shorter"}),
+        feedback=sm.scope.Feedback(0.1 + 0.2, "so", {"text": "a"}, {"writer": "shorter"}, objectives={"zeal": 0.5}),
         failure=ValueError("no"),
         error=ExampleError("ValueError", "no", "writer", ("a note",)),
         fault="reward",

@@ -523,7 +523,7 @@ async def test_a_run_that_a_metric_cannot_count_has_failed():
 
 
 async def test_a_metric_without_a_result_costs_only_itself():
-    """What finished is in `partial`, with the other metrics."""
+    """The score and the other metrics stand; where there is no score either, nothing was learnt."""
 
     class Ratio:
         def reset_state(self):
@@ -538,9 +538,17 @@ async def test_a_metric_without_a_result_costs_only_itself():
     def ones(y_true, y_pred):
         return 1
 
-    with pytest.raises(sm.EvaluationError, match="a metric has no result: ZeroDivisionError") as caught:
-        await sm.evaluate(Echo(), rows(("a", "a")), reward=same, metrics=[Ratio(), ones])
-    assert (caught.value.partial.score, caught.value.partial.metrics) == (1.0, {"ones": 1.0})
+    class Broken(Ratio):
+        def update_state(self, y_true, y_pred):
+            raise KeyError(y_pred["lable"])
+
+    data = rows(*[("a", "a")] * 25)
+    for metric, message in ((Ratio(), "ZeroDivisionError"), (Broken(), "FieldError")):
+        with pytest.warns(sm.SynmodWarning, match=f"a metric has no result: {message}"):
+            evaluation = await sm.evaluate(Echo(), data, reward=same, metrics=[metric, ones])
+        assert (evaluation.score, evaluation.metrics) == (1.0, {"ones": 1.0})
+        with pytest.raises(sm.EvaluationError, match="a metric has no result|have failed"):
+            await sm.evaluate(Echo(), data, metrics=[metric])
 
 
 async def test_functions_among_the_metrics_may_wait():

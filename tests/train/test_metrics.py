@@ -135,6 +135,11 @@ def test_a_target_of_several_fields_needs_a_mask():
     """It is an error, not a guess."""
     with pytest.raises(sm.CallError, match=r"has the fields label, note; write in_mask"):
         M.F1Score().update_state({"label": "a", "note": "x"}, out())
+    for metric, target in ((M.F1Score(), Ticket), (M.Recall(["label", "note"]), None)):
+        with pytest.raises(sm.CallError, match="write in_mask"):
+            metric.check(Ticket, target)
+    M.F1Score().check(Ticket)
+    M.F1Score("label").check(Ticket, Ticket)
     with pytest.raises(sm.SchemaError, match="Did you mean 'label'"):
         M.F1Score("lable").update_state("a", out())
     with pytest.raises(sm.CallError, match="there is no target"):
@@ -301,6 +306,39 @@ async def test_a_metric_of_ones_own():
     assert (metric.longest.value, metric.ids.value) == (0, "")
     assert {type(variable) for variable in metric.variables} == {sm.Stat}
     assert metric.trainable_variables == ()
+
+
+def test_counts_of_any_json():
+    """A Stat has the type that its first value has, and any where that is None."""
+
+    class Seen(M.Metric):
+        initial = {"any": False, "labels": [], "last": None}
+
+        def update_state(self, y_pred):
+            self.any.value = True
+            self.labels.value = [*self.labels.value, y_pred["label"]]
+            self.last.value = y_pred["label"]
+
+        def result(self):
+            return len(self.labels.value)
+
+    metric = Seen()
+    metric.update_state(out("b"))
+    assert (metric.any.value, metric.labels.value, metric.last.value) == (True, ["b"], "b")
+
+
+async def test_an_update_that_would_have_to_be_awaited():
+    """It is refused before the first row, since nobody would wait for it."""
+
+    class Late(M.Metric):
+        async def update_state(self, y_pred):
+            raise AssertionError(y_pred)
+
+        def result(self):
+            return 0
+
+    with pytest.raises(sm.ArgumentError, match="update_state is async"):
+        await measured(Late(), data=DATA)
 
 
 async def test_mean_says_what_it_may_ask_for():

@@ -102,10 +102,15 @@ async def test_a_misspelt_mask_ends_the_evaluation_with_the_fields(program, mask
 
 
 async def test_a_declared_output_is_checked_before_the_first_call():
-    """No row runs."""
+    """No row runs, whether the mask of the reward or that of a metric is wrong."""
     program = Echo()
-    with pytest.raises(sm.SchemaError):
-        await sm.evaluate(program, [(Query(question="a"), "a")], reward=R.ExactMatch(in_mask=["lable"]))
+    for judged in (
+        {"reward": R.ExactMatch(in_mask=["lable"])},
+        {"metrics": [sm.metrics.Accuracy(["lable"])]},
+        {"reward": "exact_match", "metrics": [sm.metrics.F1Score(["lable"])]},
+    ):
+        with pytest.raises(sm.SchemaError, match="Did you mean 'label'"):
+            await sm.evaluate(program, [(Query(question="a"), "a")], **judged)
     assert program.cumulated_invocations == 0
     calls = []
     lm = FunctionLM(lambda request: calls.append(request) or {"label": "a"})
@@ -114,6 +119,12 @@ async def test_a_declared_output_is_checked_before_the_first_call():
     with pytest.raises(sm.SchemaError, match="Did you mean 'label'"):
         await sm.evaluate(unbuilt, rows, reward=R.ExactMatch(in_mask=["lable"]))
     assert not calls
+
+
+def test_a_class_in_place_of_a_reward():
+    """Its constructor is not a function that scores."""
+    with pytest.raises(sm.ArgumentError, match=r"write an instance, ExactMatch\(\)"):
+        R.reward_from(R.ExactMatch)
 
 
 def test_check_looks_at_the_target_too():
@@ -147,6 +158,7 @@ async def test_exact_match_of_several_fields():
 async def test_exact_match_of_text(text):
     """Unicode form, case, white space and end punctuation do not count."""
     assert (await feedback_of(R.ExactMatch(normalize="text"), {"label": "Größe 12 m"}, out(text))).score == 1.0
+    assert (await feedback_of(R.ExactMatch(normalize="text"), {"label": f".{text}"}, out(text))).score == 0.0
     assert (await feedback_of(R.ExactMatch(), {"label": "größe 12 m"}, out(text))).score == 0.0
 
 
@@ -199,6 +211,8 @@ async def test_numeric_closeness_falls_with_the_distance():
     assert (feedback.score, feedback.critique) == (0.5, "total: expected 200, got 190.0")
     assert (await feedback_of(R.NumericCloseness(tolerance=40), {"total": 200}, out(total=190))).score == 0.75
     assert (await feedback_of(R.NumericCloseness(), {"label": 200}, out("200"))).score == 0.0
+    beyond = sm.JsonDataModel({"total": 10**400}, schema={"type": "object", "properties": {"total": {}}})
+    assert (await feedback_of(R.NumericCloseness(), {"total": 200}, beyond)).score == 0.0
     with pytest.raises(sm.CallError, match="target of 'total' is 'x'; it must be a number"):
         await feedback_of(R.NumericCloseness(), {"total": "x"}, out())
 
@@ -332,8 +346,8 @@ async def test_weighted_is_the_weighted_mean():
         0.125,
         'right: label: expected "x", got "billing"\nmore: so so',
         "t",
-        {"right": 0.0, "more": 0.5},
         {"a": "first\nsecond", "b": "third"},
+        objectives={"right": 0.0, "more": 0.5},
     )
     assert (await feedback_of(R.Weighted({"parts": (1, parts)}), None, out())).score is None
     wide = R.Weighted({"a": (1, R.RewardFunction(brief, (-1, 1))), "b": (1, brief)})
