@@ -1,11 +1,11 @@
-"""A shop's assistant: a model that looks things up in a database, and gives money back only where it may.
+"""A shop assistant: a model that looks things up in a database, and refunds only what it is allowed to.
 
     python examples/agent.py [--model provider/name] [--ask "Where is order 17?"] [--save out/assistant.json]
 
 Three plain functions over a small SQLite database become tools: their schemas are read from their signatures. The agent
-calls them until it has an answer. Whatever the model writes, only these three run, with arguments that fit; a refund is
-checked by `approve` before it runs, and what a tool refuses is told to the model. Below each answer stand the calls
-behind it. At the end the agent is saved, loaded, and asked again.
+calls them until it has an answer. Whatever the model writes, only these three can run, and only with valid arguments;
+`approve` checks a refund before it runs, and the model receives the reason for a refusal. Each answer is printed with
+the calls behind it. At the end the agent is saved, loaded, and asked again.
 
 The default model only matches words, which is enough to see how it works; `--model` takes a real one.
 """
@@ -52,7 +52,7 @@ def rows(query, *values):
 
 
 def fill_shop():
-    """Make the database anew."""
+    """Create the database from scratch."""
     DATABASE.parent.mkdir(parents=True, exist_ok=True)
     DATABASE.unlink(missing_ok=True)
     rows("CREATE TABLE products (name TEXT PRIMARY KEY, price REAL, pieces INTEGER)")
@@ -157,6 +157,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--ask", action="append", help="a question of your own; may be repeated")
-    parser.add_argument("--save", type=Path, default=OUT, help=f"where the agent goes (default: {OUT})")
+    parser.add_argument("--save", type=Path, default=OUT, help=f"where to save the agent (default: {OUT})")
     arguments = parser.parse_args()
     sm.run(main, arguments.model, arguments.ask or QUESTIONS, arguments.save)

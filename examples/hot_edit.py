@@ -3,8 +3,8 @@
     python examples/hot_edit.py [--model provider/name]
 
 A desk answers questions. A copy of it gets one more step, two swapped steps and better rule lines, and is tried out.
-Meanwhile the desk continues to answer. Then the live program is updated in place, all or nothing: whoever holds one of
-its modules (a route, a hook) holds the same object afterwards.
+Meanwhile the desk continues to answer. Then the live program is updated in place, all or nothing: code that holds one
+of its modules (a route, a hook) still holds the same object afterwards.
 """
 
 import argparse

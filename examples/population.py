@@ -94,7 +94,7 @@ def make_candidates(state, rows, count, draw):
 
 
 async def accuracy(rows):
-    """Return the share of right fields on some rows, in the State that the program has here."""
+    """Return the share of correct fields on some rows, with the values that the program has here."""
     answers = await asyncio.gather(*(sorter(Ticket(text=row["text"])) for row in rows))
     pairs = [(answer[field], row[field]) for answer, row in zip(answers, rows, strict=True) for field in FIELDS]
     return sum(got == wanted for got, wanted in pairs) / len(pairs)
@@ -111,7 +111,7 @@ async def main(model, count, seed):
     sm.set_default_language_model(model)
     train, heldout = read_tickets("train"), read_tickets("heldout")[::4]
     before = sm.state(sorter)
-    print(f"held out, as it comes:  {await accuracy(heldout):.2f}")
+    print(f"held out, untrained:     {await accuracy(heldout):.2f}")
 
     candidates = make_candidates(before, train[::2], count, random.Random(seed))
     scores = await asyncio.gather(*(score(candidate, train[1::6]) for candidate in candidates))
@@ -129,6 +129,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="embedded/nearest", help="provider/name; the default does not need a key")
     parser.add_argument("--candidates", type=int, default=100, help="how many (default: 100)")
-    parser.add_argument("--seed", type=int, default=7, help="of the random words (default: 7)")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the random words (default: 7)")
     arguments = parser.parse_args()
     sm.run(main, arguments.model, arguments.candidates, arguments.seed)

@@ -1,14 +1,14 @@
-"""Questions about a folder of notes: found, answered while you watch, and every quotation checked.
+"""Questions about a folder of notes: answered from passages, streamed, and every quotation checked.
 
     python examples/rag.py [--folder examples/data/notes] [--model provider/name] [--ask "How warm is the pond?"]
 
 The texts of the folder go into two indexes in `out/`, one by words and one by meaning; a second run adds only what has
-changed. For each question both are searched at once, a model answers from what they found, and the answer appears in
-the terminal as it is written. A model may invent; so it must quote, and the program keeps only what stands word for
-word in the passage that is named.
+changed. For each question both are searched at once, a model answers from the passages found, and the answer appears in
+the terminal as it is written. A model may invent things, so it must quote, and the program keeps only the quotes that
+appear word for word in the passage that they name.
 
-Without `--model` a small model of our own answers by quoting the sentence that shares most words with the question:
-it shows how a provider is written, and that everything streams.
+Without `--model`, a small model in this file answers by quoting the sentence that shares the most words with the
+question: it shows how to write a provider, and that everything streams.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Answer(sm.DataModel):
 
 
 class Checked(sm.DataModel):
-    """An answer with the quotes that are there, and how many are not."""
+    """An answer with its correct quotes, and the number of invented ones."""
 
     answer: str
     quotes: list[Quote]
@@ -69,15 +69,15 @@ def join_found(inputs) -> sm.Passages:
 
 @sm.register(package="rag")
 def check_quotes(inputs) -> Checked:
-    """Keep the quotes whose words stand in the passage that they name."""
+    """Keep the quotes whose words appear in the passage that they name."""
     texts = {each["id"]: plain(each["text"]) for each in inputs["passages"]}
     quotes = inputs["quotes"]
-    there = [each for each in quotes if plain(each["words"]) and plain(each["words"]) in texts.get(each["passage"], "")]
-    return Checked(answer=inputs["answer"], quotes=there, invented=len(quotes) - len(there))
+    kept = [each for each in quotes if plain(each["words"]) and plain(each["words"]) in texts.get(each["passage"], "")]
+    return Checked(answer=inputs["answer"], quotes=kept, invented=len(quotes) - len(kept))
 
 
 def plain(text):
-    """Return a text without differences of case and white space."""
+    """Return a text with case and white space normalized."""
     return " ".join(text.casefold().split())
 
 
@@ -92,7 +92,7 @@ def passages_of(folder):
 
 
 class Quoting:
-    """A provider in the process: it answers with the sentence that shares most words with the question."""
+    """A provider in the process: it answers with the sentence that shares the most words with the question."""
 
     name, version = "quoting", 1
 
@@ -113,7 +113,7 @@ class Quoting:
         return sm.LMReply(json.dumps({"answer": f"The notes say: {plain(sentence)}", "quotes": quotes}))
 
     async def stream(self, request):
-        """Yield the reply word by word, and last as a whole."""
+        """Yield the reply word by word, then as a whole."""
         reply = await self.send(request)
         for piece in re.findall(r"\S+\s*", reply.text):
             yield sm.LMChunk(piece)
@@ -121,7 +121,7 @@ class Quoting:
 
 
 def words_of(text):
-    """Return the longer words of a text, but for those that stand everywhere."""
+    """Return the longer words of a text, except the most common ones."""
     return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > 3} - COMMON
 
 
@@ -141,7 +141,7 @@ def assistant(by_words, by_meaning, language_model):
 
 
 async def ask(program, question):
-    """Show the answer to a question while it is written, then what it rests on."""
+    """Print the answer to a question while it is written, then its quotes."""
     print(f"\n{question}\n  ", end="")
     shown = ""
     async with sm.stream(program, Question(question=question)) as s:
@@ -153,7 +153,7 @@ async def ask(program, question):
     for quote in s.result["quotes"]:
         print(f"  [{quote['passage']}] {' '.join(quote['words'].split())}")
     if s.result["invented"]:
-        print(f"  ({s.result['invented']} quotes stand nowhere in the notes, and were left out)")
+        print(f"  ({s.result['invented']} quotes are not in the notes, and were left out)")
 
 
 async def main(options):

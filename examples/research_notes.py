@@ -7,8 +7,8 @@ texts. For each it decides on a topic and extracts a finding (how worrying, the 
 supports it). A sentence that is not in the note is marked, since a model may invent one. Then the findings are grouped
 by topic, and each topic gets a headline. A note that fails is a row with its error and does not affect the others.
 
-The rule lines were written with these notes at hand: topics that agree with the folders show that the program works,
-not how well a model reads unknown texts.
+The rule lines were written for these notes: topics that agree with the folders show that the program works, not how
+well a model reads unknown texts.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Document(sm.DataModel):
 
 
 class Shelf(sm.DataModel):
-    """All that is to be read."""
+    """The documents to read."""
 
     documents: list[Document]
 
@@ -168,7 +168,7 @@ async def main(model, folder, out):
     read = [(item["value"], file) for item, file in zip(items, files, strict=True) if item["value"]]
     filed = sum(value["topic"] == file.partition("/")[0] for value, file in read)
     there = sum(value["quote_is_there"] for value, _ in read)
-    print(f"\nread: {len(read)}; filed as by hand: {filed}; quotes that stand in the note: {there}")
+    print(f"\nread: {len(read)}; filed as by hand: {filed}; quotes found in the note: {there}")
     print(f"saved: {out}")
 
 

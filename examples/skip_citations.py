@@ -3,8 +3,8 @@
     python examples/skip_citations.py [--model provider/name] [--plot citations.svg]
 
 Answers questions about a small library twice: with the document as part of every data model, and with a skip connection
-from the module that finds it to the module that cites it. Prints the tokens of both, the documents cited, and what is
-dropped when no module cites.
+from the module that finds it to the module that cites it. Prints the tokens of both versions, the documents cited, and
+the values dropped when no module cites them.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def words(text):
 
 
 def find(question):
-    """Return the page that has most words of a question."""
+    """Return the page that shares the most words with a question."""
     title = max(LIBRARY, key=lambda title: len(words(question) & words(f"{title} {LIBRARY[title]}")))
     return Document(title=title, text=LIBRARY[title])
 

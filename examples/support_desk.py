@@ -5,7 +5,7 @@
 One model call sorts a ticket by category and urgency. The category decides which team drafts the reply; of three drafts
 the desk sends the one that uses most of the customer's words. It begins without a rule and without an example of how to
 sort, and learns both from 80 sorted tickets in three languages, within a budget: `BootstrapFewShot` chooses examples,
-`Gepa` lets a second model write rules. 80 other tickets show what that is worth.
+`Gepa` lets a second model write rules. 80 other tickets measure the gain.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def reply(found, draft) -> Reply:
 
 
 def team(name):
-    """Return what drafts the replies of a team: it is shown those that people wrote, and is not trained."""
+    """Return the Generator that drafts a team's replies: its examples were written by people, and are not trained."""
     written = map(json.loads, (DATA / "replies.jsonl").read_text(encoding="utf-8").splitlines())
     examples = [row for row in written if row["inputs"]["category"] == name]
     return sm.Generator(Draft, examples=examples, temperature=0.15, trainable=False)  # so that drafts differ
@@ -78,7 +78,7 @@ async def desk(ticket: Ticket):
 
 
 async def read_tickets(split):
-    """Return the tickets of one split, with what is right for each."""
+    """Return the tickets of one split, each with the right answer."""
     tickets = await sm.load_examples(DATA / "tickets.jsonl", ["category", "urgency"], program=desk, id="id")
     return [ticket for ticket in tickets if ticket.extra["split"] == split]
 
@@ -92,7 +92,7 @@ async def measure(label, tickets):
 
 
 async def train(optimizer, tickets):
-    """Train the desk with one optimizer; print what that took, and what it changed."""
+    """Train the desk with one optimizer; print what it used and what it changed."""
     desk.compile(sm.rewards.ExactMatch(reduce="mean"), optimizer)
     history = await desk.fit(tickets, budget=BUDGET)
     spent = history.spent
@@ -111,7 +111,7 @@ async def main(model, proposer, path):
     if model.startswith("embedded/"):
         print("This model compares words and reads nothing; for one that reads, pass --model and a key.\n")
     print(f"{len(tickets)} tickets to learn from. Right answers on {len(heldout)} others:")
-    before = await measure("as it comes", heldout)
+    before = await measure("untrained", heldout)
     await train(sm.optimizers.BootstrapFewShot(max_examples=24), tickets)
     await measure("\nwith these examples", heldout)
     await train(sm.optimizers.Gepa(language_model=proposer), tickets)

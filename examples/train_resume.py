@@ -1,11 +1,11 @@
-"""A training run is killed in the middle; the same line goes on, and ends with the same bytes.
+"""A training run is killed in the middle; the same command resumes it, and ends with the same bytes.
 
     python examples/train_resume.py [--folder out/runs]
 
 Three processes train the help desk of `support_desk.py` with the same line, `desk.fit(..., run=folder)`. The first one
-is left alone. The second one kills itself by SIGKILL while a step is under way: no handler runs, nothing is closed. The
-third one is started like the second. What was paid for before stands in the run's journal, so it only calls the models
-for the rest. Programs and histories of both runs are compared byte by byte.
+runs undisturbed. The second one kills itself with SIGKILL in the middle of a step: no handler runs, nothing is closed.
+The third one is started like the second. The run's journal holds every result that was paid for, so it calls the models
+only for the rest. Programs and histories of both runs are compared byte by byte.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def killer(calls):
     count = itertools.count(1)
 
     class Killer(sm.Hook):
-        def on_lm_end(self, event):  # noqa: ARG002  (of every hook)
+        def on_lm_end(self, event):  # noqa: ARG002  (the signature of every hook)
             if next(count) == calls:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -38,7 +38,7 @@ def killer(calls):
 
 
 async def train(folder, kill_at):
-    """Train the desk in a folder and write what came of it; each child process runs this."""
+    """Train the desk in a folder and write the results; each child process runs this."""
     sm.set_default_language_model("embedded/nearest")
     desk.compile(sm.rewards.ExactMatch(reduce="mean"), sm.optimizers.Gepa(language_model="embedded/rules"))
     with sm.hooks(killer(kill_at)), sm.track_usage() as usage:
@@ -69,7 +69,7 @@ def main(folder):
         shutil.rmtree(each, ignore_errors=True)
     start(alone)
     start(killed, kill_at=1000)
-    start(killed)  # the same line again
+    start(killed)  # the same command again
     same = {name: (alone / name).read_bytes() == (killed / name).read_bytes() for name in FILES}
     for name, equal in same.items():
         print(f"{name}: {(alone / name).stat().st_size:,} bytes, {'the same' if equal else 'DIFFERENT'}")

@@ -49,7 +49,7 @@ async def test_what_is_invented_is_left_out(example, capsys):
     result = await program(example.Question(question="How blue is the sky?"))
     assert (result["quotes"], result["invented"]) == ([{"passage": "b", "words": "sky is BLUE"}], 4)
     await example.ask(program, "How blue is the sky?")
-    assert "  Blue.\n  [b] sky is BLUE\n  (4 quotes stand nowhere" in capsys.readouterr().out
+    assert "  Blue.\n  [b] sky is BLUE\n  (4 quotes are not in the notes" in capsys.readouterr().out
 
 
 async def test_the_answer_appears_piece_by_piece(example):
