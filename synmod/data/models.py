@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, overload
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
 from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
+from synmod.leaves.nests import map_leaves
 from synmod.registry import admit as register
 
 from . import checking, subschema
@@ -44,6 +45,9 @@ def _combine(name: str, left: Any, right: Any, other: Any) -> Any:
     """Apply a binary operation, or return NotImplemented if the `other` operand is not data. Hot."""
     if isinstance(other, Operand) or OPERATORS["is_operand"](other):
         return OPERATORS[name](left, right)
+    joined = left if other is right else right
+    if isinstance(other, str) and isinstance(joined, SymbolicDataModel):
+        joined._refuse_value(None)
     return NotImplemented
 
 
@@ -207,13 +211,13 @@ class SymbolicDataModel(Described[Any]):
     __hash__ = object.__hash__
 
     def _refuse_value(self, key: str | None) -> NoReturn:
-        place, what = traced_path(), "the value" if key is None else f"the field {key!r}"
+        place = traced_path()
+        what = f"the value of {self!r}" if key is None else f"the field {key!r} of the symbol {self._label!r}"
         raise SymbolicValueError(
-            f"{f'{place}: ' if place else ''}{what} of the symbol {self._label!r} was read, but a symbol only has a "
-            "schema; its value comes when the program runs. Combine symbols with the functions of `sm.ops`; where the "
-            "value decides, write sm.Route or sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of "
-            "it, or a class with `call`, which declares its output (`-> Answer`, `output_spec` or "
-            "`compute_output_spec`). repr(x) shows a symbol."
+            f"{f'{place}: ' if place else ''}{what} was read, but a symbol only has a schema; its value comes when the "
+            "program runs. Combine symbols with the functions of `sm.ops`; where the value decides, write sm.Route or "
+            "sm.Branch for an `if`, sm.Map for a loop, sm.Lambda for a function of it, or a class with `call`, which "
+            "declares its output (`-> Answer`, `output_spec` or `compute_output_spec`)."
         )
 
     def __copy__(self, memo: object = None) -> SymbolicDataModel:
@@ -548,6 +552,22 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         defer_build=True,
         ser_json_inf_nan="constants",  # else pydantic writes them as null in a field of Any
     )
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, /, **fields: Any) -> None:
+            """Make an instance; a value among the fields stands for its JSON. Hot, so `super()` is left out."""
+            try:
+                if self.__pydantic_validator__.validate_python(fields, self_instance=self) is self:
+                    return
+            except ValidationError:
+                plain = map_leaves(lambda leaf: leaf.get_json() if isinstance(leaf, JsonDataModel) else leaf, fields)
+                if plain is fields:
+                    raise
+                fields = plain
+            super().__init__(**fields)
+
+        __init__.__pydantic_base_init__ = True  # for pydantic: it need not be called for an instance inside another
 
     @classmethod
     def get_schema(cls) -> dict[str, Any]:

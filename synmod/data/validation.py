@@ -417,6 +417,12 @@ class _Writer(GenerateJsonSchema):
             raise
         return _without_pattern(written) if schema["type"] in ("complex", "decimal") else written
 
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """Write `default_factory=list` and `dict` as the defaults they make, which pydantic leaves out."""
+        written = super().default_schema(schema)
+        factory = schema.get("default_factory")
+        return {**written, "default": factory()} if factory in (list, dict) else written
+
     def emit_warning(self, kind: Any, detail: str) -> None:
         """Raise for a default that is not JSON; pydantic would leave it out with a warning."""
         if kind == "non-serializable-default":

@@ -6,6 +6,7 @@ schema was seen before, is one lookup, which `call_module` makes inline.
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
@@ -239,8 +240,8 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
         nest: The whole argument.
     """
     path, leaf = next((path, leaf) for path, leaf in leaves_with_path(nest) if leaf is not None and not is_datum(leaf))
-    if kind_of(nest) == MAPPING and not any(map(is_datum, leaves(nest))):
-        path, leaf = (), nest  # plain JSON
+    if _is_plain(nest, DATA):
+        path, leaf = (), nest
     model = _demanded_model(module, argument)
     if inspect.isawaitable(leaf):
         remedy = "await it first, `await module(await other(x))`"
@@ -252,11 +253,22 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
         remedy = f"write {model.__name__}(...)"
         if isinstance(leaf, dict):
             remedy = f"write sm.JsonDataModel(x, data_model={model.__name__})"
-    elif isinstance(leaf, BaseModel):
-        remedy = f"derive {type(leaf).__name__} from sm.DataModel"
+    elif _is_record(leaf):
+        remedy = f"derive {tree.class_of(leaf).__name__} from sm.DataModel"
     else:
         remedy = "write an instance of a data model; anything that is not data goes by keyword"
     return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")
+
+
+def _is_record(x: Any) -> bool:
+    """Whether an object is an instance of a dataclass or of a pydantic class."""
+    return not isinstance(x, type) and (isinstance(x, BaseModel) or is_dataclass(x))
+
+
+def _is_plain(nest: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a nest is a dict or a dataclass without any leaf of these kinds: plain JSON, or one record."""
+    is_one = kind_of(nest) == MAPPING or _is_record(nest)
+    return is_one and not any(isinstance(leaf, kinds) for leaf in leaves(nest))
 
 
 def _demanded_model(module: Module, argument: int | str) -> Any:
@@ -540,8 +552,8 @@ def check_output(module: Module, output: Any) -> Any:
         )
     declared = declared_outputs(module)
     if declared.nothing:
-        if kind_of(output) == MAPPING and not any(isinstance(leaf, _OUTPUTS) for leaf in leaves(output)):
-            raise _not_data(module, output, "")  # plain JSON
+        if _is_plain(output, _OUTPUTS):
+            raise _not_data(module, output, "")
         return map_leaves(lambda leaf: leaf if leaf is None else _as_value(module, leaf, ""), output)
     if isinstance(declared.nest, SymbolicDataModel):
         value, by_schema = _fits(module, declared.nest, output, "")
@@ -602,6 +614,8 @@ def _not_data(module: Module, x: Any, at: str) -> CallError:
         )
     if inspect.isawaitable(x):
         return CallError(f"{start} Write `return await ...`.")
+    if _is_record(x):
+        return CallError(f"{start} Derive {type(x).__name__} from sm.DataModel.")
     return CallError(
         f"{start} Wrap it, `return Answer(...)` or `sm.JsonDataModel(x, data_model=Answer)`, "
         "or declare `-> Answer` on call and return a plain JSON object."

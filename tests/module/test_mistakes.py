@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import pydantic
 import pytest
 
 import synmod as sm
@@ -117,6 +118,37 @@ async def test_a_dict_of_plain_json_names_json_data_model():
     text = await said(Echo()({"docs": [q, q, 3]}))
     assert "argument 0, key 'docs', index 2" in text
     assert "is an int" in text
+
+
+@dataclasses.dataclass
+class Record:
+    """A dataclass of plain values."""
+
+    a: str
+
+
+class Row(pydantic.BaseModel):
+    """A pydantic class that is not a data model."""
+
+    a: str
+
+
+@pytest.mark.parametrize("record", [Record("x"), Row(a="x")])
+async def test_a_record_of_another_kind_is_told_to_be_a_data_model(record):
+    """A dataclass of values, or a pydantic instance, as an input or as an output."""
+
+    class Returns(Module):
+        async def call(self, inputs):
+            return record
+
+    class Declares(Module):
+        async def call(self, inputs) -> Answer:
+            return record
+
+    name = type(record).__name__
+    assert f"argument 0 is a {name}, not data: derive {name} from sm.DataModel." in await said(Echo()(record))
+    for module in (Returns(), Declares()):
+        assert f"call returned a {name}, which is not data. Derive {name} from sm.DataModel." in await said(module(q))
 
 
 async def test_a_class_names_an_instance_and_input():

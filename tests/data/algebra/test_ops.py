@@ -18,7 +18,7 @@ from synmod.data import (
     ops,
     schema_of,
 )
-from synmod.errors import ArgumentError, DataError, SynmodError
+from synmod.errors import ArgumentError, DataError, SymbolicValueError, SynmodError
 from tests.data.model_strategies import is_sound, schemas_with_values, symbol_of, values
 
 
@@ -153,7 +153,14 @@ def test_a_class_beside_data(beside, operation):
         operation(Answer, beside)
 
 
-@pytest.mark.parametrize("other", [5, "x", {}, [1]])
+def test_a_text_with_a_symbol_is_told_what_to_write():
+    """On either side: an f-string's `+` reads a value that is not there."""
+    for make in (lambda: "about " + SQ, lambda: SQ + " too"):
+        with pytest.raises(SymbolicValueError, match="the value of SymbolicDataModel.* was read"):
+            make()
+
+
+@pytest.mark.parametrize("other", [5, b"x", {}, [1]])
 def test_other_operands(other):
     """Anything else is Python's TypeError, from operators and functions."""
     for operation in (operator.add, operator.and_, operator.or_, operator.xor):

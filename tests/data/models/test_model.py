@@ -95,6 +95,33 @@ def test_fields_may_be_called_anything():
     assert odd.keys == 1
 
 
+class Inbox(DataModel):
+    first: Inner | None = None
+    many: list[Inner] = Field(default_factory=list)
+    by_key: dict[str, Inner] = Field(default_factory=dict)
+    made: list[int] = Field(default_factory=lambda: [1])
+
+
+def test_values_stand_for_their_json_in_the_constructor():
+    """What a module returned goes into another model as it is, at any depth; what does not fit is an error."""
+    one = Inner(n=3).to_json_data_model()
+    assert Inbox(first=one, many=[one], by_key={"a": one}) == Inbox(
+        first=Inner(n=3), many=[Inner(n=3)], by_key={"a": Inner(n=3)}
+    )
+    for wrong in ({"first": one, "many": 3}, {"first": Inbox().to_json_data_model()}, {"many": [3]}):
+        with pytest.raises(pydantic.ValidationError):
+            Inbox(**wrong)
+
+
+def test_factories_of_empty_containers_are_defaults_of_the_schema():
+    """So that a reply without the field reads as with `= []`; other factories run only when an instance is made."""
+    absent = JsonDataModel({}, data_model=Inbox)
+    assert (absent.many, absent.by_key) == ([], {})
+    with pytest.raises(FieldError, match="declared, but absent"):
+        absent.made
+    assert absent.to() == Inbox()
+
+
 def test_once_per_class():
     """pydantic is asked once; a subclass is another class."""
 

@@ -59,6 +59,12 @@ def test_the_path_being_traced(monkeypatch):
         S.question
 
 
+def test_a_symbol_as_text_is_shown_first():
+    """`print(x)` is for looking: the message begins with what it would have shown."""
+    with pytest.raises(SymbolicValueError, match=r"^the value of SymbolicDataModel\('query': 'question'"):
+        str(S)
+
+
 def test_undeclared_names():
     """In dot form they are a FieldError, so hasattr and copy work."""
     with pytest.raises(FieldError, match="Did you mean 'question'"):
