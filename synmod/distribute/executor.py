@@ -113,7 +113,7 @@ class DaskExecutor:
             "imports": list(self.imports),
             "setup": self.setup,
         }
-        return _Sending(self, program, json.dumps(work))
+        return _Sender(self, program, json.dumps(work))
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[Any]:
@@ -160,7 +160,7 @@ class _Row:
     ended: Signal = field(default_factory=Signal)
 
 
-class _Sending:
+class _Sender:
     """A context in which rows go to workers; they wait while each thread of the cluster has a batch and another queued.
 
     A batch has as many rows as the last one would have run in a second, but leaves rows for the other free threads.

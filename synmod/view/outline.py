@@ -66,7 +66,7 @@ def _type(schema: Any, root: Any, depth: int) -> str:
     if depth > _DEEPEST:
         return "..."
     if "$ref" in known:
-        return _referred(str(known["$ref"]), root)
+        return _reference_text(str(known["$ref"]), root)
     if "enum" in known or "const" in known:
         values: Sequence[Any] = known["enum"] if "enum" in known else [known["const"]]
         shown = [repr(value) for value in values[:_MOST_CHOICES]]
@@ -76,12 +76,12 @@ def _type(schema: Any, root: Any, depth: int) -> str:
             return " | ".join(dict.fromkeys(_type(part, root, depth + 1) for part in known[word]))
     kinds = known.get("type", ())
     return (
-        " | ".join(_of_kind(kind, known, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        " | ".join(_kind_text(kind, known, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
         or "any"
     )
 
 
-def _of_kind(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str:
+def _kind_text(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str:
     """Return one type as text, with the item type of a list or a dict."""
     if kind == "array" and "items" in schema:
         return f"list[{_type(schema['items'], root, depth + 1)}]"
@@ -92,7 +92,7 @@ def _of_kind(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str
     return _TYPES.get(kind, kind)
 
 
-def _referred(reference: str, root: Any) -> str:
+def _reference_text(reference: str, root: Any) -> str:
     """Return the last step of a reference, the name of a model; for a target without fields, its type."""
     name = reference.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     found: Any = root.get("$defs", {}).get(name)
@@ -238,10 +238,10 @@ class Outline:
                 shown = Contract(tuple(("", _schemas(nest)) for nest in call.inputs), _schemas(call.outputs))
                 recorded.setdefault(call.path, shown)
         for member in reversed(self.places.values()):  # children first
-            known = member.contract.or_else(self._of_row(member))
+            known = member.contract.or_else(self._complete_row(member))
             member.contract = known.or_else(recorded.get(member.path))
 
-    def _of_row(self, row: Member) -> Contract | None:
+    def _complete_row(self, row: Member) -> Contract | None:
         """Return the contract of a row, and complete those of its parts: each takes the output of the one before it."""
         given = row.contract.inputs
         contracts: list[Contract] = []

@@ -288,7 +288,7 @@ def _draw_part(picture: Picture, part: Part, sources: list[Node]) -> list[Node]:
     return [node]
 
 
-_MOST_PARTS: Final = 1000
+_MAX_PARTS: Final = 1000
 _SHORTEST_TEXT: Final = 2  # Python keeps a single object for each shorter string
 
 
@@ -345,7 +345,7 @@ def _values(nest: Any) -> list[data.JsonDataModel[Any]]:
 def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
     """Yield the strings, floats, lists and dicts in a value, whose identity shows where they come from."""
     waiting: list[Any] = [value._json]
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         if not waiting:
             return
         part = waiting.pop()
@@ -415,9 +415,9 @@ def picture_page(name: str, svg: str, summary: str) -> str:
 
 # -- a trace -----------------------------------------------------------------------------------------------------------
 
-_MOST: Final = 5_000
-_OPEN_TO: Final = 3  # levels
-_BESIDE: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
+_MAX_CALLS: Final = 5_000
+_OPEN_LEVELS: Final = 3
+_SHOWN_FIELDS: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
 """The fields of a call that are shown one by one, in this order."""
 
 _TRACE_STYLE: Final = """h1 + p { color: var(--soft); margin: .2rem 0 1.2rem; }
@@ -462,13 +462,13 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
     rows: list[str] = []
     open_calls = 0
     waiting = [(call, 0) for call in reversed(roots)]
-    while waiting and len(rows) < _MOST:  # iterative: calls may be deeply nested
+    while waiting and len(rows) < _MAX_CALLS:  # iterative: calls may be deeply nested
         call, depth = waiting.pop()
-        rows.append("</details>" * (open_calls - depth) + _opened(call, begin, end - begin or 1.0, depth))
+        rows.append("</details>" * (open_calls - depth) + _call_html(call, begin, end - begin or 1.0, depth))
         open_calls = depth + 1
         waiting += [(each, open_calls) for each in reversed(_below(call))]
     rows.append("</details>" * open_calls)
-    cut = f"the first {_MOST:,} calls are shown, to_json has all" if waiting else ""
+    cut = f"the first {_MAX_CALLS:,} calls are shown, to_json has all" if waiting else ""
     dropped = f"{plural(trace['dropped'], 'call')} beyond the bound not recorded" if trace["dropped"] else ""
     totals = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
     body = "\n".join([f"<p>{escaped(totals)}</p>", *rows])
@@ -476,13 +476,13 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
     return written("to_html", _PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
 
 
-def _opened(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
+def _call_html(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
     """Return the opening HTML of a call, which its children follow: its summary line and its details."""
     running = call["elapsed_s"] is None
     elapsed = begin + span - call["start"] if running else call["elapsed_s"]
     kind = "module" if "call_id" in call else "model"
     failed = " failed" if call.get("error") else ""
-    is_open = " open" if _below(call) and depth < _OPEN_TO else ""
+    is_open = " open" if _below(call) and depth < _OPEN_LEVELS else ""
     left, wide = (call["start"] - begin) / span * 100, elapsed / span * 100
     name = call.get("path") or call.get("name") or call.get("model") or "(root)"
     is_other = kind == "module" and call["name"] != name.rpartition("/")[2]
@@ -497,9 +497,9 @@ def _opened(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
 
 def _facts(call: dict[str, Any]) -> str:
     """Return the details of a call: inputs and outputs first, the rest as one object."""
-    left_out = ("children", "lm_calls", *_BESIDE)
+    left_out = ("children", "lm_calls", *_SHOWN_FIELDS)
     rest = {key: value for key, value in call.items() if key not in left_out and value is not None}
-    fields = [field for key in _BESIDE if call.get(key) for field in _opened_fields(key, call[key])]
+    fields = [field for key in _SHOWN_FIELDS if call.get(key) for field in _field_parts(key, call[key])]
     rows = [
         f'<div class="{key}"><dt>{escaped(label)}</dt><dd><pre>{escaped(_text(value))}</pre></dd></div>'
         for key, label, value in [*fields, ("details", "details", rest)]
@@ -508,7 +508,7 @@ def _facts(call: dict[str, Any]) -> str:
     return f'<details class="facts"><summary>{escaped(heading)}</summary><dl>{"".join(rows)}</dl></details>'
 
 
-def _opened_fields(key: str, value: Any) -> list[tuple[str, str, Any]]:
+def _field_parts(key: str, value: Any) -> list[tuple[str, str, Any]]:
     """Return the parts of a field to show: each message of a request as it was sent, the text of a reply."""
     if key == "request":
         turns: list[dict[str, Any]] = value.get("messages") or []

@@ -64,7 +64,7 @@ class _Box:
 
 
 _Neighbours = dict[_Box, tuple[list[_Box], list[_Box]]]
-_Ways = dict[tuple[_Box, _Box], list[_Box]]
+_Routes = dict[tuple[_Box, _Box], list[_Box]]
 
 
 def svg(picture: Picture) -> str:
@@ -78,21 +78,21 @@ def svg(picture: Picture) -> str:
     edges = picture.lines()
     for edge in edges:
         if edge.kind != "shared":
-            one, other = _beside(boxes[edge.source.id], boxes[edge.target.id])
+            one, other = _siblings(boxes[edge.source.id], boxes[edge.target.id])
             if one is not other and one.above is not None and one.above is other.above:
                 one.above.links[one, other] = None
-    ways: _Ways = {}
+    routes: _Routes = {}
     for box in reversed([page, *boxes.values()]):  # members before their holder
         if box.members:
-            _arrange(box, ways)
-    passed = [place for way in ways.values() for place in way[1:-1]]
+            _arrange(box, routes)
+    passed = [place for route in routes.values() for place in route[1:-1]]
     for box in (*boxes.values(), *passed):  # positions in a holder become positions on the page
         if box.above is not None:
             box.x, box.y = box.x + box.above.x, box.y + box.above.y
-    return _page(picture.name, page, list(boxes.values()), [_line(edge, boxes, ways) for edge in edges])
+    return _page(picture.name, page, list(boxes.values()), [_line(edge, boxes, routes) for edge in edges])
 
 
-def _beside(one: _Box, other: _Box) -> tuple[_Box, _Box]:
+def _siblings(one: _Box, other: _Box) -> tuple[_Box, _Box]:
     """Return the two boxes, or their ancestors, that have the same holder."""
     while one.above is not other.above:
         if one.depth >= other.depth and one.above is not None:
@@ -105,9 +105,9 @@ def _beside(one: _Box, other: _Box) -> tuple[_Box, _Box]:
 # -- placing ----------------------------------------------------------------------------------------------------------
 
 
-def _arrange(holder: _Box, ways: _Ways) -> None:
+def _arrange(holder: _Box, routes: _Routes) -> None:
     """Place the members of a holder in rows, and set its size accordingly."""
-    rows, neighbours = _rows(holder, ways)
+    rows, neighbours = _rows(holder, routes)
     for sweep in range(_SWEEPS):
         _sort(rows if sweep % 2 == 0 else rows[::-1], neighbours, sweep % 2)
     top = _PADDING + (_HEAD if holder.node is not None else 0.0)
@@ -119,7 +119,7 @@ def _arrange(holder: _Box, ways: _Ways) -> None:
         top += high + _BETWEEN
     for sweep in range(_SWEEPS + 1):
         for row in rows if sweep % 2 else rows[::-1]:
-            _spread(row, neighbours)
+            _place_row(row, neighbours)
     left = min(box.x for row in rows for box in row) - _PADDING
     for row in rows:
         for box in row:
@@ -128,7 +128,7 @@ def _arrange(holder: _Box, ways: _Ways) -> None:
     holder.width, holder.height = max(holder.width, right), top - _BETWEEN + _PADDING
 
 
-def _rows(holder: _Box, ways: _Ways) -> tuple[list[list[_Box]], _Neighbours]:
+def _rows(holder: _Box, routes: _Routes) -> tuple[list[list[_Box]], _Neighbours]:
     """Return the members in layers, with placeholders where long lines cross a row, and the neighbours of each box."""
     layer = _layers(holder.members, list(holder.links))
     linked = {box for link in holder.links for box in link}
@@ -143,14 +143,14 @@ def _rows(holder: _Box, ways: _Ways) -> tuple[list[list[_Box]], _Neighbours]:
     neighbours: _Neighbours = {box: ([], []) for box in holder.members}
     for one, other in holder.links:
         upper, lower = (one, other) if layer[one] <= layer[other] else (other, one)
-        way = [upper, *(_Box(None, holder) for _ in range(layer[upper] + 1, layer[lower])), lower]
-        for number, place in enumerate(way[1:-1], layer[upper] + 1):
+        route = [upper, *(_Box(None, holder) for _ in range(layer[upper] + 1, layer[lower])), lower]
+        for number, place in enumerate(route[1:-1], layer[upper] + 1):
             rows[number].append(place)
             neighbours[place] = ([], [])
-        for before, after in pairwise(way):
+        for before, after in pairwise(route):
             neighbours[before][1].append(after)
             neighbours[after][0].append(before)
-        ways[one, other] = way if upper is one else way[::-1]
+        routes[one, other] = route if upper is one else route[::-1]
     return rows, neighbours
 
 
@@ -189,7 +189,7 @@ def _sort(rows: list[list[_Box]], neighbours: _Neighbours, side: int) -> None:
         before = {box: number for number, box in enumerate(row)}
 
 
-def _spread(row: list[_Box], neighbours: _Neighbours) -> None:
+def _place_row(row: list[_Box], neighbours: _Neighbours) -> None:
     """Set the x of the boxes of a row: near their neighbours, in order, without overlaps."""
     offsets = [0.0]
     for left, right in pairwise(row):
@@ -234,10 +234,10 @@ def _page(name: str, page: _Box, boxes: list[_Box], lines: list[tuple[str, str]]
     )
 
 
-def _line(edge: Edge, boxes: dict[str, _Box], ways: _Ways) -> tuple[str, str]:
+def _line(edge: Edge, boxes: dict[str, _Box], routes: _Routes) -> tuple[str, str]:
     """Return a line between two boxes, through the spots where it crosses rows, and its label."""
     one, other = boxes[edge.source.id], boxes[edge.target.id]
-    between = [] if edge.kind == "shared" else ways.get(_beside(one, other), [])[1:-1]
+    between = [] if edge.kind == "shared" else routes.get(_siblings(one, other), [])[1:-1]
     points = _points(one, other, between)
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(
         f"C{x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {to_y:.1f}"
