@@ -100,8 +100,8 @@ def __getattr__(name: str) -> _NoReturn:
     """Raise for a name that is not there, with the one that was perhaps meant."""
     from synmod.leaves import did_you_mean
 
-    of_others = {"LM": "LanguageModel", "Predict": "Generator", "Signature": "DataModel", "Layer": "Module",
-                 "configure": "set_default_language_model"}  # fmt: skip
-    raise AttributeError(
-        f"module 'synmod' has no attribute {name!r}.{did_you_mean(of_others.get(name, name), __all__)}"
-    )
+    of_others = {"LM": "LanguageModel", "LLM": "LanguageModel", "Predict": "Generator", "Signature": "DataModel",
+                 "Layer": "Module", "Model": "Program", "StateGraph": "Program", "load_model": "load",
+                 "configure": "set_default_language_model", "settings": "set_default_language_model"}  # fmt: skip
+    hint = f" Did you mean {of_others[name]!r}?" if name in of_others else did_you_mean(name, __all__)
+    raise AttributeError(f"module 'synmod' has no attribute {name!r}.{hint}")

@@ -38,7 +38,7 @@ builtin_errors: Mapping[str, type[BaseException]] = MappingProxyType(
 """Python's own exception classes by id: they are known without registration."""
 
 
-def register(package: str, name: str | None = None, aliases: Iterable[str] = ()) -> Callable[[T], T]:
+def register(package: str = "", name: str | None = None, aliases: Iterable[str] = ()) -> Callable[[T], T]:
     """Return a decorator that gives a class or function a public id, under which files may name it.
 
     Args:

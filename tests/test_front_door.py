@@ -61,6 +61,22 @@ def test_a_misspelt_name_is_guessed():
         sm.Generater
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("Layer", "Module"),
+        ("load_model", "load"),
+        ("StateGraph", "Program"),
+        ("settings", "set_default_language_model"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_ours(theirs, ours):
+    """Those that newcomers write first."""
+    with pytest.raises(AttributeError, match=f"no attribute '{theirs}'. Did you mean '{ours}'"):
+        getattr(sm, theirs)
+    assert hasattr(sm, ours)
+
+
 def parameters_of(thing):
     """The parameters that a user gives: those of a function, or of a constructor that the class itself defines."""
     if isinstance(thing, type):

@@ -72,6 +72,9 @@ def test_forgotten_parentheses_are_told():
     """`@sm.register` without a call says what to write."""
     with pytest.raises(RegistryError, match="package='my_app'"):
         register(local("f"))
+    for make in (lambda: register(), lambda: register(name="f")):
+        with pytest.raises(RegistryError, match="package='my_app'"):
+            make()
 
 
 class Callable_:

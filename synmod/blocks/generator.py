@@ -20,6 +20,12 @@ _SYNONYMS: Final = {
     "response_model": "data_model", "output_type": "data_model", "system_prompt": "instructions", "demos": "examples",
 }  # fmt: skip
 """Keywords of other libraries, each with ours."""
+_ELSEWHERE: Final = {
+    "tools": "an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)",
+    "stream": "no keyword: stream any module by `async with sm.stream(module, inputs) as s`",
+    "n": "an argument of sm.BestOf and sm.Majority, which choose among samples: sm.Majority(module, n)",
+}
+"""Keywords of other libraries for what another part does."""
 _JSON: Final = (str, int, float, list, dict, type(None))
 """The types of the values in a JSON schema, which are never types of fields."""
 
@@ -52,10 +58,9 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
     for name, ours in _SYNONYMS.items():
         if name in given and name not in own:
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
-    if "tools" in given:
-        raise ConfigError(
-            f"{block.__name__}: 'tools' is an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)."
-        )
+    for name, owner in _ELSEWHERE.items():
+        if name in given:
+            raise ConfigError(f"{block.__name__}: {name!r} is {owner}.")
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     params = {name: value for name, value in given.items() if name not in known}
     return lm.sampling_params(params, block.__name__, known)
@@ -369,13 +374,17 @@ def _made_model(data_model: Any) -> Any:
     """Return a data model made from a mapping from field to type, or from one type; other declarations unchanged.
 
     Raises:
-        ArgumentError: A field name is invalid or begins with an underscore, or a type is invalid.
+        ArgumentError: A field name is invalid or begins with an underscore, or a type is invalid or a text.
     """
     if get_origin(data_model) is not None or (isinstance(data_model, type) and not issubclass(data_model, BaseModel)):
         return _model_of_types("Value", data.Wrapped, {"value": data_model})
     if not isinstance(data_model, Mapping):
         return data_model
     types = cast("Mapping[str, Any]", data_model)
+    if types and all(isinstance(each, str) for each in types.values()) and types.keys().isdisjoint(("type", "$ref")):
+        raise ArgumentError(
+            f"{dict(types)!r:.200} has texts for types: write {{{next(iter(types))!r}: str}}, or a class."
+        )
     if not types or any(isinstance(each, _JSON) for each in types.values()):
         return types
     for name in types:

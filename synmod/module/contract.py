@@ -243,6 +243,7 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
     if _is_plain(nest, DATA):
         path, leaf = (), nest
     model = _demanded_model(module, argument)
+    name = tree.class_of(leaf).__name__
     if inspect.isawaitable(leaf):
         remedy = "await it first, `await module(await other(x))`"
         if inspect.iscoroutine(leaf):
@@ -254,7 +255,7 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
         if isinstance(leaf, dict):
             remedy = f"write sm.JsonDataModel(x, data_model={model.__name__})"
     elif _is_record(leaf):
-        remedy = f"derive {tree.class_of(leaf).__name__} from sm.DataModel"
+        remedy = f"derive {name} from sm.DataModel"
     else:
         remedy = "write an instance of a data model; anything that is not data goes by keyword"
     return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")

@@ -33,6 +33,7 @@ def compose(fn: Callable[..., Any], *, name: str | None = None, description: str
 def compose(
     fn: None = None, *, name: str | None = None, description: str | None = None
 ) -> Callable[[Callable[..., Any]], Program]: ...
+@leaves.checks_keywords
 def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
     """Make a functional program of a function, at once, inside a running loop or without one.
 
@@ -297,6 +298,11 @@ class Sequential(Program[M]):
         attributes: dict[Any, Any] = vars(self)
         steps = self._steps()
         step = len(steps) if name is None else leaves.check_name(name, "member")
+        if isinstance(step, str) and hasattr(type(self), step):
+            raise ConfigError(
+                f"{self.name!r}: the member name {step!r} is the name of an attribute of every Sequential; choose "
+                f"another one, such as {f'{step}_step'!r}."
+            )
         if _is_input(member):
             if steps or self.input_spec is not None:
                 raise GraphError(f"{self.name!r}: member {step} is an Input; an Input may only stand first.")

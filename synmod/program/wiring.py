@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
-from synmod.leaves import SEQUENCE, aligned, did_you_mean, kind_of, leaves, pack
+from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
 from synmod.module import Child, Execution, Module, Shown, shape, steps_before, where
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Names:
         return key
 
 
+@checks_keywords
 def Input(  # noqa: N802  # read as a noun, as in Keras
     data_model: Any = None, schema: Any = None, name: str | None = None, optional: bool = False
 ) -> SymbolicDataModel:

@@ -17,6 +17,7 @@ from .records import circle_of, write_node, write_variable
 from .terms import Place, Term, TermWriter
 
 
+@leaves.checks_keywords
 def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
     """Return the text of a program's file.
 
@@ -56,6 +57,7 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
     return write_document("program", sections, limits, written.models, written.place)
 
 
+@leaves.checks_keywords
 def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | None = None) -> Path:
     """Save a program as one JSON file, atomically.
 
@@ -84,6 +86,7 @@ def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | Non
     return leaves.write_atomic(path, dumps(program, limits=limits))
 
 
+@leaves.checks_keywords
 def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limits: FileLimits | None = None) -> Path:
     """Save the values of a program's Variables, without its structure.
 

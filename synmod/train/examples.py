@@ -25,6 +25,7 @@ from synmod.data import (
 )
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, add_note, whole
 from synmod.leaves import SEQUENCE, Json, did_you_mean, dump_json, frozen, is_object, kind_of, leaves, rng, thaw
+from synmod.leaves.names import checks_keywords
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
 _MOST_HELD_OUT: Final = 200
@@ -160,6 +161,7 @@ def _required_of(program: Module) -> list[str]:
     return [name for name, of in zip(input_names(program), origins, strict=True) if of is None or not of.optional]
 
 
+@checks_keywords
 async def load_examples(
     source: Any,
     y: Any = None,

@@ -9,7 +9,7 @@ from inspect import getattr_static
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod import data, errors, scope
-from synmod.leaves import DICTS, Json, KeyPath, did_you_mean, frozen, path_str
+from synmod.leaves import DICTS, Json, KeyPath, checks_keywords, did_you_mean, frozen, path_str
 
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
@@ -19,6 +19,7 @@ from .variable import MISSING, Layer, Variable, VariableState, Write, checked_me
 from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
+@checks_keywords
 def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: bool = False) -> tuple[KeyPath, ...]:
     """Write values into the live Variables of a program.
 
@@ -338,6 +339,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     __slots__ = ("_is_open", "_layer", "_node", "_state", "_variables")
 
+    @checks_keywords
     def __init__(self, node: Any, state: StateLike = None) -> None:
         self._node = node
         self._state = state

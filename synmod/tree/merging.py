@@ -11,7 +11,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
-from synmod.leaves import FrozenDict, Json, KeyPath, path_str, put_together
+from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, put_together
 
 from . import editing, looking
 from .filters import Everything, Filter, FilterLike, to_filter
@@ -37,6 +37,7 @@ def split(node: M, *, shared: Shared = "allow") -> tuple[GraphDef[M], State]: ..
 def split(node: M, only: FilterLike, /, *, shared: Shared = "allow") -> tuple[GraphDef[M], State]: ...
 @overload
 def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]: ...
+@checks_keywords
 def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[GraphDef[M], *tuple[State, ...]]:
     """Split a program into structure and State.
 
@@ -161,6 +162,7 @@ def graphdef(node: M) -> GraphDef[M]:
 # -- merge -------------------------------------------------------------------------------------------------------------
 
 
+@checks_keywords
 def merge(
     graphdef: GraphDef[M], state: StateLike, *states: StateLike, overwrite: bool = False, metadata: bool = False
 ) -> M:

@@ -37,6 +37,16 @@ def sorter():
         (lambda: sm.Limit(rmp=60), "Limit: unknown keyword 'rmp'. Did you mean 'rpm'?"),
         (lambda: sm.Cache(path=None, ttl=60), "Cache: unknown keyword 'ttl'. Did you mean 'ttl_s'?"),
         (lambda: sm.load("p.json", language_model="a/b"), "Did you mean 'language_models'?"),
+        (lambda: sm.Input(Ticket, optinal=True), "Input: unknown keyword 'optinal'. Did you mean 'optional'?"),
+        (lambda: sm.compose(nmae="x"), "compose: unknown keyword 'nmae'. Did you mean 'name'?"),
+        (lambda: sm.save(sorter(), "p.json", limit=1), "save: unknown keyword 'limit'. Did you mean 'limits'?"),
+        (lambda: sm.dumps(sorter(), limit=1), "dumps: unknown keyword 'limit'. Did you mean 'limits'?"),
+        (lambda: sm.save_variables(sorter(), "p.json", limit=1), "Did you mean 'limits'?"),
+        (lambda: sm.split(sorter(), sharing="error"), "Did you mean 'shared'?"),
+        (lambda: sm.merge(*sm.split(sorter()), overwite=True), "Did you mean 'overwrite'?"),
+        (lambda: sm.update(sorter(), {}, allow_extras=True), "Did you mean 'allow_extra'?"),
+        (lambda: sm.using(sorter(), instructions="x"), "using: unknown keyword 'instructions'. It takes node, state."),
+        (lambda: sm.load_examples([], target="team"), "unknown keyword 'target'. It takes source, y, program"),
     ],
 )
 def test_unknown_keywords_of_functions_are_named(call, says):
@@ -142,6 +152,9 @@ def test_members_that_are_not_in_a_list_are_refused():
     """The second one is not a name."""
     with pytest.raises(ConfigError, match="Sequential: members is a Generator; give a list"):
         sm.Sequential(sm.Generator(Team), sm.Identity())
+    for name in ("name", "summary"):
+        with pytest.raises(ConfigError, match=f"the member name '{name}' is the name of an attribute of every Sequen"):
+            sm.Sequential({name: sm.Identity()})
 
 
 def test_a_sampling_parameter_of_another_type_is_refused():
@@ -150,10 +163,24 @@ def test_a_sampling_parameter_of_another_type_is_refused():
         sm.Generator(Team, temperature="hot")
 
 
-def test_tools_of_a_generator_name_the_agent():
-    """A Generator calls none."""
-    with pytest.raises(ConfigError, match="'tools' is an argument of sm.Agent"):
-        sm.Generator(Team, tools=[])
+@pytest.mark.parametrize(
+    ("keyword", "says"),
+    [
+        ({"tools": []}, "'tools' is an argument of sm.Agent"),
+        ({"stream": True}, "'stream' is no keyword: stream any module by `async with sm.stream"),
+        ({"n": 3}, "'n' is an argument of sm.BestOf and sm.Majority"),
+    ],
+)
+def test_keywords_for_what_another_part_does_name_that_part(keyword, says):
+    """Tools, streaming and samples are no work of a Generator."""
+    with pytest.raises(ConfigError, match=says):
+        sm.Generator(Team, **keyword)
+
+
+def test_texts_in_place_of_types_are_refused():
+    """A description is not a type."""
+    with pytest.raises(ArgumentError, match=re.escape("{'answer': 'the answer'} has texts for types: write {'answer'")):
+        sm.Generator({"answer": "the answer"})
 
 
 def test_the_class_of_an_optimizer_asks_for_an_instance():

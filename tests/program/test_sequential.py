@@ -384,7 +384,10 @@ def test_named_members_are_added_and_taken_out():
 @pytest.mark.parametrize(
     ("make", "shown"),
     [
-        (lambda: Sequential({"summary": Reply()}), "'summary' would hide `Module.summary`"),
+        (
+            lambda: Sequential({"summary": Reply()}),
+            "the member name 'summary' is the name of an attribute of every Sequential",
+        ),
         (lambda: Sequential({"reply": Reply()}).add(Shout()), "its members have names: write `add(member, 'name')`"),
         (lambda: Sequential([Reply()]).add(Shout(), "shout"), "its members have no names: write `add(member)`"),
         (lambda: Sequential({"a": Reply()}).add(Shout(), "a"), "the name 'a' is taken"),
