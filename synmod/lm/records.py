@@ -6,6 +6,7 @@ import typing
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import add
+from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from pydantic import BaseModel
@@ -19,6 +20,11 @@ _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
 _CHARACTERS_OF_MEDIA: Final = 3_000  # an image is a thousand tokens, more or less
+_FIELDS: Final = {
+    "name": str, "refusal": str, "reasoning_content": str, "tool_call_id": str, "tool_calls": list,
+    "thinking_blocks": list,
+}  # fmt: skip
+_IN_PLACE_OF_CONTENT: Final = ("tool_calls", "refusal", "reasoning_content", "thinking_blocks")
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
@@ -99,15 +105,23 @@ def _turn(item: Any, index: int) -> Message:
     if role not in _ROLES:
         hint = did_you_mean(role, _ROLES)
         raise DataError(f"{where}: got role {role!r:.100}, wanted one of {', '.join(_ROLES)}.{hint}")
-    calls_tools = content is None and role == "assistant" and json.get("tool_calls")
-    if not (isinstance(content, str) or is_array(content) or calls_tools):
-        got = "no content" if content is None else f"content of type {type(content).__name__}"
+    is_empty = content is None and not (role == "assistant" and any(map(json.get, _IN_PLACE_OF_CONTENT)))
+    if is_empty or not (content is None or isinstance(content, str) or is_array(content)):
+        kind = "object" if is_object(content) else type(content).__name__
+        got = "no content" if content is None else f"content of type {kind}"
         raise DataError(f"{where}: got {got}, wanted a text.")
+    for name, kind in _FIELDS.items():
+        if not isinstance(json.get(name), (kind, NoneType)):
+            wanted = "a text" if kind is str else "a list"
+            raise DataError(f"{where}: {name}: got {json[name]!r:.100}, wanted {wanted}.")
+    if role != "assistant" and json.get("tool_calls") is not None:
+        raise DataError(f"{where}: only an assistant turn has tool_calls.")
     if (role == "tool") != isinstance(json.get("tool_call_id"), str):
         raise DataError(f"{where}: a tool turn, and no other, has the tool_call_id of the call that it answers.")
     for place, call in enumerate(json.get("tool_calls") or ()):
         function = call.get("function") if is_object(call) else None
-        if not is_object(function) or {type(function.get("name")), type(function.get("arguments"))} != {str}:
+        given_texts = (call.get("id"), *map(function.get, ("name", "arguments"))) if is_object(function) else (None,)
+        if not all(isinstance(text, str) for text in given_texts):
             form = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
             raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {form}.")
     given: dict[str, Any] = {"role": role, "content": None}
@@ -339,9 +353,9 @@ class LMChunk:
         text: What was added to the text.
         reasoning: What was added to the reasoning.
         tool_calls: The calls of tools: whole, on the last piece.
-        partial: Where the call has a schema, what is known of the JSON value so far: all but a number whose end has
-            not arrived, strings as far as they have come; None where nothing is known. On the last piece the valid
-            value.
+        partial: Where the call has a schema, what is known of the JSON value so far, frozen: all but a number whose
+            end has not arrived, strings as far as they have come; None where nothing is known. On the last piece the
+            valid value.
         done: Whether this is the last piece of its reply; that one may add nothing.
         path: Path of the calling module, "" outside a module call.
         call_id: Id of the module call, None outside of one; concurrent calls of one module differ in it.

@@ -53,6 +53,9 @@ def test_turns_are_frozen_copies():
         checked[0]["content"] = "changed"
 
 
+CALL = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -72,6 +75,13 @@ def test_turns_are_frozen_copies():
         ([{"role": "user", "content": "3", "tool_call_id": "1"}], "tool_call_id"),
         ([{"role": "assistant", "tool_calls": [{"id": "1"}]}], r"tool_calls\[0\]"),
         ([{"role": "assistant", "tool_calls": [{"function": {"name": "a", "arguments": {}}}]}], r"tool_calls\[0\]"),
+        ([{"role": "assistant", "content": "a", "tool_calls": 5}], "tool_calls: got 5, wanted a list"),
+        ([{"role": "user", "content": "a", "tool_calls": [CALL]}], "only an assistant"),
+        ([{"role": "user", "content": "a", "name": 5}], "name: got 5, wanted a text"),
+        ([{"role": "user", "content": "a", "tool_call_id": 5}], "tool_call_id: got 5"),
+        ([{"role": "assistant", "tool_calls": [{"function": CALL["function"]}]}], r"tool_calls\[0\].*\"id\""),
+        ([{"role": "user", "refusal": "no"}], "no content"),
+        ([{"role": "user", "content": {}}], "content of type object"),
         ([], "empty"),
         (3, "int"),
         (None, "NoneType"),
@@ -121,8 +131,16 @@ def test_parts_of_text_are_turns():
 
 def test_tool_turns_of_a_conversation_pass():
     """An assistant that called a tool has no content, and the tool's answer follows it."""
-    call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     checked = turns(
-        [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "1", "content": "3"}]
+        [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "1", "content": "3"}]
     )
-    assert checked[0]["tool_calls"] == [call]
+    assert checked[0]["tool_calls"] == [CALL]
+
+
+@pytest.mark.parametrize(
+    "more", [{"refusal": "I cannot"}, {"reasoning_content": "hm"}, {"thinking_blocks": [{"type": "thinking"}]}]
+)
+def test_an_assistant_that_refused_or_reasoned_may_lack_content(more):
+    """Whatever a ChatMessage may be is a turn."""
+    for given in (ChatMessage("assistant", None, **more), {"role": "assistant", **more}):
+        assert turns([given]) == ({"role": "assistant", "content": None, **more},)
