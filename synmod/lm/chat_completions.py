@@ -32,7 +32,7 @@ from .replies import schema_name, sent_back, tool_fields
 from .streaming import MOST_BODY, Assembly, text_of
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
 T = TypeVar("T")
 Loop: TypeAlias = asyncio.AbstractEventLoop
@@ -155,7 +155,7 @@ class DirectAdapter:
         failure: errors.ModelError | None = None
         try:
             async with session.post(self._url, **sent, allow_redirects=False, proxy=_proxy(self._url)) as response:
-                status, received = response.status, {name.lower(): text for name, text in response.headers.items()}
+                status, received = response.status, _headers_of(response)
                 if streams and status < 300 and response.content_type not in _NOT_STREAMS:
                     assembly = Assembly()
                 async for packet in response.content.iter_any():
@@ -200,13 +200,22 @@ class DirectAdapter:
         """Return the reply in the content of an answer, or what its status means."""
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
+        why = ""
         try:
             if status < 300:
                 return self._endpoint.read(parse_json(content), request, received)
-        except ValueError:
-            pass
+        except ValueError as fault:
+            why = f"\n  {fault}"
+            if received.get("content-encoding"):
+                return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
+        error.args = (f"{error}{why}",)
         return with_hints(error, self._base, asked_for_schema="response_format" in body)
+
+
+def _headers_of(response: ClientResponse) -> dict[str, str]:
+    """Return the headers of an answer by lower-case name; bytes outside UTF-8 become question marks."""
+    return {name.lower(): text.encode(errors="replace").decode() for name, text in response.headers.items()}
 
 
 def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
@@ -217,6 +226,9 @@ def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
         return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
     if isinstance(error, aiohttp.ServerTimeoutError):
         return errors.ModelTimeout("the connection brought no answer in time")
+    if isinstance(error, aiohttp.ClientResponseError):  # whose status is made up
+        why = " ".join(error.message.split())
+        return errors.UnavailableError(secrets.scrubbed(f"the answer is not HTTP that can be read: {why}"))
     return errors.UnavailableError(secrets.scrubbed(f"{type(error).__name__}: {error}"))
 
 
@@ -410,9 +422,15 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
     text, calls = refusal or text_of(answer.get("content")), answer.get("tool_calls")
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
+    try:
+        before = sent_back(answer, text) if calls else None
+    except errors.DataError as error:  # a stream may nest deeper than a body
+        return errors.BadReplyError(
+            f"the reasoning in the reply cannot be read: {error}", reason="not_json", status=200
+        )
     return LMReply(
         text,
-        message=sent_back(answer, text) if calls else None,
+        message=before,
         tool_calls=calls,
         reasoning=text_of(answer.get("reasoning_content")) or text_of(answer.get("reasoning")) or None,
         finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
@@ -468,7 +486,8 @@ def streamed_reply(
         status = known or next((status for word, status in _IN_STREAMS.items() if word in f"{code} {kind}"), 500)
         return http_error(status, headers, secrets.scrubbed(text))
     if assembly.fault:
-        return errors.BadReplyError(secrets.scrubbed(assembly.fault), reason="not_json", status=200)
+        fault = options.shortened(secrets.scrubbed(assembly.fault), 300)
+        return errors.BadReplyError(fault, reason="not_json", status=200)
     if assembly.is_whole:
         return reply_of(assembly.response(), request, headers)
     return failure or errors.UnavailableError("the stream ended before the reply did")

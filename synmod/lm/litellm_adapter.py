@@ -172,9 +172,15 @@ class LiteLLMAdapter:
             response = await function(**arguments, **(chat.STREAMING if streams else {}), api_key=key)
             if assembly is not None:
                 async with aclosing(response):
+                    came: Any = getattr(response, "chunks", None)  # from the provider
                     async for record in response:
-                        if piece := assembly.add(record.model_dump()):
+                        fields = record.model_dump()
+                        if fields.get("usage") and not any(getattr(one, "usage", None) for one in came or [record]):
+                            fields["usage"] = None  # litellm counted it
+                        if piece := assembly.add(fields):
                             yield piece
+                if came == []:  # litellm makes up an end
+                    failure = UnavailableError("the stream ended before the reply did")
         except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
             failure = self._failure(error, asked_for_schema="response_format" in body)
         held: Mapping[str, str] = getattr(response, "_response_headers", None) or {}

@@ -187,7 +187,11 @@ def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[st
 
 
 def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
-    """Return the assistant turn that keeps the reasoning which some providers want again beside tool calls."""
+    """Return the assistant turn that keeps the reasoning which some providers want again beside tool calls.
+
+    Raises:
+        DataError: The reasoning is not JSON, or nests too deep.
+    """
     kept = {name: frozen(answer[name]) for name in ("reasoning_content", "thinking_blocks") if answer.get(name)}
     return message("assistant", text, **kept) if kept else None
 

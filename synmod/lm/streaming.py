@@ -14,11 +14,11 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from synmod.data import Schema, ToolCall
 from synmod.errors import ArgumentError, BadReplyError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator, is_array, is_object
+from synmod.leaves import Clock, Json, aio, close_generator, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
 from .prompt import json_text
@@ -207,8 +207,7 @@ class Relay:
         self._clock = clock
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
-        self._known = _opening(request.schema)  # JSON of the partial value shown last, its end left open
-        self._partial: Json = None  # that value
+        self._partial: Json = None  # the value shown last, frozen
         self.begun: float | None = None
         self.came: Usage | None = None
 
@@ -271,13 +270,21 @@ class Relay:
         value: Json = None
         if self._request.schema is not None:
             text = text[: max(_settled(text), self._shown[0])]
-            value = partial_json(text)
-            if not (json := to_json(value)).startswith(self._known):  # prose before the answer, or a key that repeats
-                value = None
-            if value is not None:
-                self._known, self._partial = json.rstrip(b'"]}'), value
+            value = self._grown(text, self._request.schema)
         is_new = (len(text), len(reasoning)) != self._shown
         return self._next(text, reasoning, (), value, done=False) if is_new else None
+
+    def _grown(self, text: str, schema: Schema) -> Json:
+        """Return what is known of the value by now; None for prose before the answer, or a key that repeats."""
+        value = partial_json(text)
+        if not isinstance(value, _KINDS.get(str(schema.get("type")), object)):
+            return None
+        try:
+            value = frozen(value) if self._partial is None else _extended(self._partial, value)
+        except ValueError:
+            return None
+        self._partial = self._partial if value is None else value
+        return value
 
     async def finish(self, reply: LMReply, started: float) -> LMReply:
         """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one.
@@ -285,10 +292,11 @@ class Relay:
         Raises:
             BadReplyError: The value begins in another way than what was shown of it.
         """
-        if reply.json is not None and not _goes_on(self._partial, reply.json):
-            what = f"the reply began with {json_text(self._partial)!r:.200}, and its answer is another value after that"
+        if reply.json is not None and self._partial is not None and not _goes_on(self._partial, reply.json):
+            what = "the answer in the reply is another value than the one that it begins with"
             remedy = "a call that is not streamed takes such a reply"
-            raise BadReplyError(f"{what}: {remedy}.", text=reply.text, request_id=reply.request_id)
+            begins = f"it begins with {json_text(self._partial)!r:.200}"  # last: what was cut is scrubbed at an end
+            raise BadReplyError(f"{what}: {remedy}; {begins}", text=reply.text, request_id=reply.request_id)
         if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
             self._shown = (0, self._shown[1])
         await self._hand_on(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
@@ -316,26 +324,45 @@ def _estimate(request: LMRequest, text: str) -> Usage:
     return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
 
 
-def _opening(schema: Schema | None) -> bytes:
-    """Return how each value of a schema begins, as far as its type says."""
-    return b"" if schema is None else {"object": b"{", "array": b"[", "string": b'"'}.get(str(schema.get("type")), b"")
+_KINDS: Final = {"object": dict, "array": list, "string": str}  # how a value of a schema begins, where its type says so
+
+
+def _extended(earlier: Json, later: Json) -> Json:
+    """Return a partial value, frozen; parts that an earlier one had are shared, so that only new ones are frozen.
+
+    Raises:
+        ValueError: It takes back something of the earlier one.
+    """
+    if is_array(earlier) and is_array(later) and earlier:
+        last = len(earlier) - 1
+        if last < len(later) and earlier[:last] == later[:last]:
+            going_on, new = _extended(earlier[last], later[last]), map(frozen, later[last + 1 :])
+            return frozen_list([*earlier[:last], going_on, *new])
+    elif is_object(earlier) and is_object(later) and earlier:
+        *ended, last = earlier
+        if last in later and all(name in later and earlier[name] == later[name] for name in ended):
+            new = {name: frozen(part) for name, part in later.items() if name not in earlier}
+            return frozen_dict({**earlier, last: _extended(earlier[last], later[last]), **new})
+    elif _goes_on(earlier, later):
+        return frozen(later)
+    raise ValueError
 
 
 def _goes_on(earlier: Json, later: Json) -> bool:
-    """Return whether a value may have had this partial value on its way; None says nothing."""
+    """Whether a value may have had this partial value on its way."""
     if isinstance(earlier, str) and isinstance(later, str):
         return later.startswith(earlier)
     if is_array(earlier) and is_array(later):
         return len(earlier) <= len(later) and all(map(_goes_on, earlier, later))
     if is_object(earlier) and is_object(later):
         return all(name in later and _goes_on(value, later[name]) for name, value in earlier.items())
-    return earlier is None or earlier == later
+    return type(earlier) is type(later) and earlier == later
 
 
 def partial_json(text: str) -> Json:
     """Return what is known of a JSON value of which only the beginning has arrived; None where nothing is known."""
     try:
-        return from_json(text, allow_partial="trailing-strings")
+        return from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
     except ValueError:
         return None
 
@@ -347,7 +374,7 @@ def _settled(text: str) -> int:
     if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
         return len(text)
     try:
-        cut = from_json(text, allow_partial=True)
+        cut = from_json(text, allow_partial=True, allow_inf_nan=False)
     except ValueError:
         cut = None
     return len(text) if partial_json(text) != cut else len(head)  # they differ where the end lies inside a string
@@ -375,7 +402,9 @@ class ServerSentEvents:
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # of a line that has not ended
         self._data: list[bytes] = []  # of an event that has not ended
+        self._name = b""
         self.held = 0  # bytes that have arrived of an event that has not ended
+        self.name = b""  # of the event whose data was yielded last
 
     def feed(self, received: bytes) -> Iterator[bytes]:
         """Yield the data of the events that end in what was received."""
@@ -386,10 +415,14 @@ class ServerSentEvents:
         *lines, rest = _LINE_END.split(b"".join(self._rest))
         self._rest = [rest]
         for line in lines:
-            if line.startswith(b"data:"):
-                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            if line.startswith((b"data:", b"\xef\xbb\xbfdata:")):  # a byte order mark may begin the stream
+                line = line.partition(b":")[2]
+                self._data.append(line[1:] if line.startswith(b" ") else line)
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip()
             elif not line:
                 data, self._data, self.held = self._data, [], len(rest)
+                self.name, self._name = self._name, b""
                 if data:
                     yield b"\n".join(data)
 
@@ -432,10 +465,12 @@ class Assembly:
                 self.has_ended = True
                 return
             try:
-                record = from_json(data)
+                record = from_json(data, allow_inf_nan=False)
             except ValueError:
-                self.fault = f"the stream holds a record that is not JSON: {data[:200].decode(errors='replace')}"
+                self.fault = f"the stream holds a record that is not JSON: {data.decode(errors='replace')}"
             else:
+                if self._events.name == b"error" and not (is_object(record) and "error" in record):
+                    record = {"error": record}
                 if piece := self.add(record):
                     yield piece
             self.has_ended = bool(self.fault) or self.error is not None
@@ -454,9 +489,11 @@ class Assembly:
         choice = choices[0] if is_array(choices) and choices else None
         if not is_object(choice) or choice.get("index"):  # the index of a second answer, which nobody reads
             return None
+        delta = choice.get("delta")
+        if delta is None and not self._has_choice:  # some send the reply whole
+            delta = choice.get("message")
         self._has_choice = True
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        delta = choice.get("delta")
         return self._piece(delta) if is_object(delta) else None
 
     def _piece(self, delta: dict[str, Any]) -> LMChunk | None:

@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 
 import synmod as sm
+from synmod.testing import FunctionLM
 from tests.benchmarks.measure import alone, paired
 
 SERVER = """
@@ -92,6 +93,19 @@ async def _litellm(base):
     return sum([bool(chunk.choices[0].delta.content) async for chunk in stream])
 
 
+def _structured(count):
+    """Read a list of objects that arrives in about so many pieces of five characters."""
+    text = json.dumps({"found": [{"name": "abc", "number": n} for n in range(count * 5 // 31)]})
+    chunks = [sm.LMChunk(text[at : at + 5]) for at in range(0, len(text), 5)]
+
+    async def read():
+        lm = FunctionLM(lambda _: chunks)
+        async with await lm("What is it?", {"type": "object"}, stream=True) as stream:
+            return sum([bool(chunk.text) async for chunk in stream])
+
+    return lambda: asyncio.run(read())
+
+
 def rows(scale=1.0):
     """Measure."""
     count, rounds = max(int(2_000 * scale), 5), 7 if scale >= 1 else 1
@@ -106,6 +120,7 @@ def rows(scale=1.0):
         ours = reading(_direct)
         yield alone("a streamed chunk", ours, budget_us=30, per=count, rounds=rounds)
         yield paired("... beside bare aiohttp", ours, reading(_bare), budget=3, per=count, rounds=rounds)
+        yield alone("a streamed chunk with a schema", _structured(count), budget_us=100, per=count, rounds=rounds)
         for name, other in {"openai": _openai, "litellm": _litellm}.items():
             if importlib.util.find_spec(name) is None:
                 print(f"streams: not measured beside {name}, which is not installed", file=sys.stderr)

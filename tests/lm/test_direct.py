@@ -1,6 +1,7 @@
 """The direct adapter against a real server on the loopback: what is sent, and what becomes of each answer."""
 
 import asyncio
+import gzip
 import json
 import os
 import subprocess
@@ -122,6 +123,8 @@ async def test_rotating_keys_are_scrubbed_however_many_are_in_flight():
         (Answer(200, raw=b"<html>hello</html>"), "BadReplyError", "not_json"),
         (Answer(200, raw=b""), "BadReplyError", "not_json"),
         (Answer(200, raw=b"[1]"), "BadReplyError", "not_json"),
+        (Answer(200, raw=b'{"x": NaN}'), "BadReplyError", "not_json"),
+        (Answer(200, raw=gzip.compress(b"{}")[:12], headers={"content-encoding": "gzip"}), "UnavailableError", None),
         (Answer(200, {"id": "x", "object": "chat.completion", "choices": []}), "BadReplyError", "empty"),
         (completion("", finish_reason="content_filter"), "BadReplyError", "refused"),
         (completion(None, refusal="I cannot"), "BadReplyError", "refused"),

@@ -19,7 +19,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelError, RequestError, UnavailableError
 from synmod.lm import ENVIRONMENT, LanguageModel, litellm_error
-from tests.lm.loopback import KEY, Answer, Loopback, ask, completion, failure, record, streamed
+from tests.lm.loopback import DONE, KEY, STOP, Answer, Loopback, ask, completion, failure, record, streamed
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +100,20 @@ async def test_replies_are_streamed(provider):
     assert [piece.text for piece in pieces] == ["h", "i", ""]
     assert (stream.reply.usage.prompt_tokens, stream.reply.usage.completion_tokens) == (3, 2)
     assert (stream.reply.finish_reason, stream.reply.usage.estimated) == ("stop", False)
+
+
+async def test_what_litellm_makes_up_of_a_stream_is_not_believed():
+    """Tokens that the provider did not count are an estimate; a stream of nothing has no end."""
+    counted, nothing = (record({"content": "hi"}), STOP, DONE), (b": nothing\n\n",)
+    async with Loopback(Answer(packets=counted), Answer(packets=nothing)) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY, attempts=1, **BY_HAND)
+        async with await lm("Hi", stream=True) as stream:
+            assert [piece.text async for piece in stream] == ["hi", ""]
+        assert stream.reply.usage.estimated
+        async with await lm("Hi", stream=True) as stream:
+            with pytest.raises(UnavailableError, match="ended before the reply did"):
+                await anext(stream)
+        await lm.aclose()
 
 
 async def test_thinking_that_was_streamed_goes_back_with_its_signature():

@@ -281,6 +281,27 @@ async def test_a_value_that_was_shown_is_not_replaced_by_another(text):
     assert (await ScriptedLM([pieces(*text)])("Hi", schema)).json["answer"] == "a"
 
 
+@pytest.mark.parametrize("text", ['{"a": null} Better: {"a": 5}', '{"a": true} {"a": 1}'])
+async def test_a_null_or_a_truth_is_a_value_like_any_other(text):
+    """It is not replaced by a number that comes after it."""
+    schema, shown = {"type": "object", "properties": {"a": {"type": "integer"}}}, []
+    async with await ScriptedLM([pieces(*text)])("Hi", schema, stream=True) as stream:
+        with pytest.raises(BadReplyError, match="is another value"):
+            async for chunk in stream:
+                shown.append(chunk.partial)
+    assert all(extends(a, b) for a, b in pairwise(filter(None, shown)))
+
+
+@pytest.mark.parametrize("change", [lambda partial: partial.setdefault("a", 1), lambda partial: partial.pop("title")])
+async def test_a_reader_cannot_change_the_outcome(change):
+    """Every partial value is frozen, the last one too."""
+    async with await ScriptedLM([pieces('{"title": "A"', ', "n": [3, ', "4]}")])("Hi", ANY, stream=True) as stream:
+        async for chunk in stream:
+            with pytest.raises(TypeError, match="frozen"):
+                change(chunk.partial)
+    assert stream.reply.json == {"title": "A", "n": [3, 4]}
+
+
 async def test_an_answer_with_prose_after_it_is_what_was_shown():
     """What stands behind a value takes nothing back."""
     chunks, stream = await call(ScriptedLM([pieces(*'{"answer": "a"} as asked.')]), "Hi", ANSWER)

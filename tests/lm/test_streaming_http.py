@@ -86,6 +86,11 @@ def test_the_last_event_may_lack_its_end_and_data_may_take_lines():
     assert list(events.feed(b"\n\n")) == [b"three"]
 
 
+def test_a_byte_order_mark_may_begin_a_stream():
+    """The first event counts."""
+    assert list(ServerSentEvents().feed(b"\xef\xbb\xbfdata: one\n\ndata: two\n\n")) == [b"one", b"two"]
+
+
 @pytest.mark.parametrize("size", [1, 3, 10_000])
 async def test_a_stream_cut_into_any_packets_is_the_same(size):
     """Byte by byte, and everything at once: the same texts, with characters of several bytes."""
@@ -151,11 +156,38 @@ async def test_an_error_record_in_a_stream_has_its_class(error, kind, status):
     assert (type(got), got.status, texts(pieces), len(arrived)) == (kind, status, ["Hel"], 1)
 
 
-async def test_a_record_that_is_not_json_is_a_bad_reply():
-    """It is shown, without the key."""
-    _, error, _ = await read(Answer(packets=(record({"content": "a"}), f"data: {{{KEY}\n\n".encode())))
+@pytest.mark.parametrize("text", ["{" + KEY, '{"error": {"code": NaN}}', '{"choices": [{"delta": {"x": Infinity}}]}'])
+async def test_a_record_that_is_not_json_is_a_bad_reply(text):
+    """It is shown, without the key; a number that JSON does not have is none."""
+    _, error, _ = await read(Answer(packets=(record({"content": "a"}), f"data: {text}\n\n".encode())))
     assert (type(error), error.reason) == (BadReplyError, "not_json")
     assert KEY not in str(error)
+
+
+async def test_an_event_named_error_is_an_error_record():
+    """Also where its data is the error itself."""
+    for data in ('{"message": "boom", "code": 503}', '{"error": {"message": "boom", "code": 503}}'):
+        packets = (record({"content": "Half"}), f"event: error\ndata: {data}\n\n".encode(), DONE)
+        pieces, error, _ = await read(Answer(packets=packets))
+        assert (texts(pieces), type(error), error.status) == (["Half"], UnavailableError, 503)
+        assert "boom" in str(error)
+
+
+async def test_a_reply_that_is_streamed_whole_is_read():
+    """A record with a `message` in place of pieces; one behind the pieces repeats nothing."""
+    whole = json.dumps({"choices": [{"message": {"content": "all of it"}, "finish_reason": "stop"}]}).encode()
+    for before in ((), (record({"content": "all of it"}),)):
+        pieces, reply, _ = await read(Answer(packets=(*before, b"data: " + whole + b"\n\n", DONE)))
+        assert (texts(pieces), reply.text) == (["all of it", ""], "all of it")
+
+
+async def test_reasoning_that_nests_too_deep_is_a_bad_reply():
+    """What a provider wants again beside the calls of tools must be JSON of ours."""
+    deep = [{"type": "redacted_thinking", "data": json.loads("[" * 60 + "]" * 60)}]
+    call = {"id": "1", "function": {"name": "add", "arguments": "{}"}}
+    packets = (record({"thinking_blocks": deep, "tool_calls": [call]}), STOP, DONE)
+    _, error, _ = await read(Answer(packets=packets), call={"tools": [ADD]})
+    assert (type(error), error.reason) == (BadReplyError, "not_json")
 
 
 @pytest.mark.parametrize("packets", [(DONE,), (record(usage={"prompt_tokens": 1}), DONE), (b"data: {}\n\n", DONE)])
