@@ -759,6 +759,8 @@ def _set_key(module: Module, name: Any, value: Any) -> None:
     _put(module, name, value)
     record = module._record
     record.removed.pop(name, None)
+    if name in record.made_in_build:
+        record.reassigned[name] = None
     if record.sealed:
         structure.note_edit(module)
 

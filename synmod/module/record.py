@@ -37,6 +37,7 @@ class ModuleRecord:
     built: bool = False
     sealed: bool = False
     made_in_build: frozenset[str] = frozenset()
+    """The attributes that the module's own `build` assigned; files do not hold their plain values."""
     flow: Any = None
     """The graph of a functional program, a `FlowGraph`."""
     isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -46,6 +47,7 @@ class ModuleRecord:
     runner: Any = None
     """Runs `call` if the class declares skips (`declaring.Runner`); else None."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
+    """The attributes that were assigned after construction, outside `build`."""
     removed: dict[str, None] = field(default_factory=dict[str, None])
     building: Any = None
     """The running Build, or one that ended well inside a running one; None outside."""
@@ -84,14 +86,6 @@ class ModuleRecord:
     def training_default(self) -> bool:
         """The default of `training` in the signature of `call`."""
         return self.declaration.call.training_default
-
-
-def attributes_of_build(module: Module) -> frozenset[str]:
-    """Return the names of the attributes that the module's own `build` assigned.
-
-    Files do not contain their plain values: a load runs `build` again.
-    """
-    return module._record.made_in_build
 
 
 # -- attributes --------------------------------------------------------------------------------------------------------

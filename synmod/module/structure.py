@@ -61,7 +61,9 @@ class Before:
             elif issubclass(cls, tuple | frozenset):
                 pending += x
             elif dataclasses.is_dataclass(cls) and own_impl(cls) is None:
-                fields = [(each.name, getattr(x, each.name)) for each in dataclasses.fields(cls) if hasattr(x, each.name)]
+                fields = [
+                    (each.name, getattr(x, each.name)) for each in dataclasses.fields(cls) if hasattr(x, each.name)
+                ]
                 self._containers.append((x, fields))
                 pending += [getattr(x, "__dict__", None), *(value for _, value in fields)]
 

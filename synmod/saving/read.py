@@ -17,7 +17,7 @@ from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str
 from synmod.module import Module, read_build_config, seal
-from synmod.tree import CODEC, NODE, STATIC, GraphDef, Visit, kind_of, record, update, walk
+from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
 from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
@@ -260,9 +260,14 @@ class _Loader:
                 self._restore(entry)
             else:
                 self._fill(entry)
-        for entry in reversed(self._nodes):
-            if entry.record.get("build") is not None:
-                self._build(entry)
+        modules = [entry for entry in reversed(self._nodes) if entry.impl.is_module]
+        built = [entry for entry in modules if entry.record["build"] is not None]
+        for entry in built:
+            self._build(entry)
+        for entry in modules:
+            if built:  # a build may have changed its module, and those below
+                self._restore(entry)
+            self._set_arguments(entry)
         return self._terms.read(self._root, ("graph", "root"))
 
     def _enter(self, kind: str, key: Any, live: Any) -> None:
@@ -400,18 +405,24 @@ class _Loader:
         """Whether a node that a constructor made has the recorded arguments, written as terms."""
         if "flow" in entry.record:
             return False
-        terms = TermWriter(self._reference, self._index)
         try:
             if entry.impl.is_module:
                 recorded, config = entry.record["config"], live.get_config()
             else:
                 recorded, config = {"": {"json": entry.record["metadata"]}}, {"": entry.impl.flatten(live)[1]}
-            if config.keys() != recorded.keys():
-                return False
-            written = {name: terms.term(config[name], Place(str, "")) for name in recorded}
-        except (SynmodError, LookupError):
+        except SynmodError:
             return False
-        return not terms.problems and to_json(written) == to_json(recorded)
+        same_names = config.keys() == recorded.keys()
+        return same_names and self._written({name: config[name] for name in recorded}) == to_json(recorded)
+
+    def _written(self, values: Mapping[str, Any]) -> bytes | None:
+        """Return live values as a file has them; None if one cannot be written, or holds what no record describes."""
+        terms = TermWriter(self._reference, self._index)
+        try:
+            written = {name: terms.term(value, Place(str, "")) for name, value in values.items()}
+        except (SynmodError, LookupError):
+            return None
+        return None if terms.problems else to_json(written)
 
     def _reference(self, x: Any) -> Term:
         """Return the term of a live object; a model that code made as a record describes it gets that name.
@@ -450,16 +461,16 @@ class _Loader:
                 impl.pop_key(node, key)
             impl.fill(node, pairs)
 
-    def _attributes(self, entry: NodeEntry, pairs: Iterable[tuple[Any, Json]]) -> dict[Any, Any]:
+    def _attributes(self, entry: NodeEntry) -> dict[Any, Any]:
         """Give a module recorded attributes, in recorded order behind all others; return those it had before."""
         module: Module = self._node(entry)
         where = (*entry.where, "attributes")
         present = dict(entry.impl.pairs(module))
-        values = {key: self._terms.read(term, (*where, key)) for key, term in pairs}
+        values = {key: self._terms.read(term, (*where, key)) for key, term in entry.pairs()}
         assert entry.impl.init is not None
         entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0], NO_VALUE) is not pair[1]])
         attributes = vars(module)
-        wanted = [key for key, _ in entry.pairs() if key in attributes]
+        wanted = [key for key in values if key in attributes]
         known = set(wanted)
         if [key for key in attributes if key in known] != wanted:
             items = [item for item in attributes.items() if item[0] not in known]
@@ -472,23 +483,23 @@ class _Loader:
         """Give a module everything that its record holds beside the arguments."""
         module, record = self._node(entry), entry.record
         bookkeeping = module._record
-        pairs = entry.pairs()
-        recorded = {key for key, _ in pairs}
+        recorded = {key for key, _ in entry.pairs()}
         removed: list[str] = record.get("removed", [])
         for key, value in entry.impl.pairs(module):
             if key in removed:
                 entry.impl.pop_key(module, key)
             elif key not in recorded:
                 self._check_no_variable(entry, key, value)
-        present = self._attributes(entry, pairs)
+        present = self._attributes(entry)
         self._late[entry.index] = {str(key) for key in recorded if key not in present}
         bookkeeping.removed = dict.fromkeys(removed)
+        entry.note_reassigned(module)
         for label in ("name", "description", "trainable"):
             if label in record:
                 setattr(bookkeeping, label, record[label])
         where = (*entry.where, "isolated")
         bookkeeping.isolated = {name: self._terms.read(term, where) for name, term in record.get("isolated", ())}
-        if "flow" in record:
+        if "flow" in record and bookkeeping.flow is None:
             bookkeeping.flow = restored_flow(entry, module, self._terms)
             seal(module)
 
@@ -505,14 +516,26 @@ class _Loader:
                     "changed. Override from_config, which sees the old arguments.",
                 )
 
+    def _set_arguments(self, entry: NodeEntry) -> None:
+        """Set each attribute that equalled its argument, and so is not recorded, where the constructor changes it."""
+        module: Module = self._node(entry)
+        others = entry.record["attributes"].keys() | module._record.made_in_build
+        config: dict[str, Any] = {} if entry.has_own_config else entry.record["config"]
+        given: Mapping[str, Any] = module._record.arguments or {}
+        for name, value in entry.impl.pairs(module) if config else ():
+            term, as_given = config.get(name), given.get(name, NO_VALUE) is value
+            if term is None or as_given or name in others or type(value) is Static or any(references(term)):
+                continue
+            if self._written({"": value}) != to_json({"": term}):
+                setattr(module, name, self._terms.read(term, (*entry.where, "config", name)))
+
     def _build(self, entry: NodeEntry) -> None:
-        """Bring a module to the state that it was built to; what the record holds stands in place of what it makes."""
+        """Bring a module to the state that it was built to."""
         module: Module = self._node(entry)
         where = (*entry.where, "build")
         config = with_schemas(self._terms.read(entry.record["build"], where))
         with user_code(where, entry.cls, lambda: self._path(entry)):
             _build_again(module, config, self._late[entry.index])
-        self._attributes(entry, [(key, term) for key, term in entry.pairs() if any(references(term))])
 
 
 def _index_name(entry: NodeEntry) -> str:

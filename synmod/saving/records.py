@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
-from synmod.module import Module, attributes_of_build, declaration_of, is_passed_on
+from synmod.module import Module, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
 from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
@@ -138,11 +138,12 @@ def _attributes(
 ) -> dict[str, Json]:
     """Return the attributes that a load must restore.
 
-    Left out: statics, plain values that `build` made or that a class with a `get_config` of its own answers for, and
-    what equals its same-named argument; one that holds a node or Variable has a place in the order.
+    Left out: statics, plain values that `build` made (unless they were assigned anew) or that a class with a
+    `get_config` of its own answers for, and what equals its same-named argument, unless `build` makes it again; one
+    that holds a node or Variable has a place in the order.
     """
-    answers = _is_overridden(site.cls, "get_config")
-    made_again = frozenset[str]() if site.node._record.flow else attributes_of_build(site.node)
+    answers, bookkeeping = _is_overridden(site.cls, "get_config"), site.node._record
+    made_again = frozenset[str]() if bookkeeping.flow else bookkeeping.made_in_build
     problems = site.terms.problems
     attributes: dict[str, Json] = {}
     for key, value in children:
@@ -153,11 +154,13 @@ def _attributes(
         if fault is not None:
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
-        if (answers or name in made_again) and not _holds_structure(value):
+        is_derived = answers or (name in made_again and name not in bookkeeping.reassigned)
+        if is_derived and not _holds_structure(value):
             continue
         known = len(problems)
         term = site.term(value, f"attribute {name!r}")
-        if name in config and not any(references(term)) and to_json(term) == to_json(config[name]):
+        is_argument = name in config and name not in made_again and not any(references(term))
+        if is_argument and to_json(term) == to_json(config[name]):
             del problems[known:]  # they are those of the argument
         else:
             attributes[name] = term
@@ -295,6 +298,18 @@ class NodeEntry:
         if self.impl.is_module:
             return [(int(key) if key.isdecimal() else key, term) for key, term in self.record["attributes"].items()]
         return [(key, term) for key, term in self.record["children"]]
+
+    @property
+    def has_own_config(self) -> bool:
+        """Whether its class decides itself what its arguments are, or what is made of them."""
+        return _is_overridden(self.cls, "get_config") or _is_overridden(self.cls, "from_config")
+
+    def note_reassigned(self, module: Module) -> None:
+        """Note which attributes were assigned after `build` made them: plain ones are recorded only then."""
+        attributes, record = vars(module), module._record
+        for name in record.made_in_build & self.record["attributes"].keys():
+            if not _holds_structure(attributes[name]):
+                record.reassigned[name] = None
 
     def beside(self) -> list[Json]:
         """Return the terms beside the children: arguments, Namespaces, the constants of a graph."""

@@ -8,6 +8,7 @@ import base64
 import dataclasses
 import enum
 import functools
+import json
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sized
@@ -383,7 +384,7 @@ class TermReader:
         self._schemas: dict[tuple[str, bytes], data.Schema] = {}
         self._symbols: Sized = ()
         self._readers: dict[str, Callable[[leaves.Json, Where], Any]] = {
-            "json": lambda payload, _: payload,
+            "json": self._json,
             **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
             "data_model": self._data_model,
             "symbol": lambda payload, where: flow.SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
@@ -442,6 +443,10 @@ class TermReader:
         if reader is None:
             raise malformed((*where, kind), f"unknown kind of term; known are {', '.join(self._readers)}.")
         return reader(payload, (*where, kind))
+
+    def _json(self, payload: leaves.Json, _: Where) -> leaves.Json:
+        """Return a value that nothing else holds: a `build` may change it, and then it is read once more."""
+        return payload if self.dry or type(payload) not in (dict, list) else json.loads(json.dumps(payload))
 
     # -- what stands in a table of the document
 

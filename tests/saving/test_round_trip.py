@@ -528,3 +528,71 @@ async def test_a_load_runs_build_again_for_what_no_file_holds():
     assert again.inner.thing is again.extra is again.notes_1
     assert again.index["question"] is again.extra
     assert list(sm.state(again)) == list(sm.state(module))
+
+
+@sm.register("tests_saving_again")
+class Grows(sm.Module):
+    """Its `build` changes what the constructor made, here and in a child, and makes something new."""
+
+    def __init__(self, top=1):
+        self.top, self.stops = min(top, 10), ["the"]
+        self.child = Keep({"stops": []})
+
+    async def build(self, inputs):
+        self.stops += inputs.keys()
+        self.child.thing["stops"].append("a")
+        self.child.made = sm.Param("made")
+        self.top += 1
+        self.cut = 3
+        self.add_variable([], name="log")
+        self.table = {"log": sm.Memory([])}
+
+    async def call(self, inputs):
+        return inputs
+
+
+def cut(module):
+    """Return what a `Grows` has of all that its `build` changes."""
+    names = {*sm.variables(module), *vars(module), *vars(module.child)}
+    return module.top, module.stops, module.child.thing, getattr(module, "cut", None), names
+
+
+@pytest.mark.parametrize("top", [1, 50])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda module: None,
+        lambda module: module.set_attributes(sm.OfType(Grows), cut=9),
+        lambda module: setattr(module, "top", 9),
+        lambda module: module.stops.append("of"),
+        lambda module: setattr(module, "stops", ["of"]),
+        lambda module: delattr(module, "cut"),
+        lambda module: sm.pop(module, sm.PathIn("log")),
+        lambda module: sm.pop(module, sm.PathIn("table/log")),
+        lambda module: sm.pop(module, sm.PathIn("child/made")),
+    ],
+)
+async def test_what_is_changed_after_the_build_outlasts_the_build_of_a_load(change, top):
+    """A load leaves each attribute as it was saved, whatever `build` does to it again."""
+    module = Grows(top)
+    await sm.build(module, Query)
+    change(module)
+    again = assert_saves(module)
+    assert cut(again) == cut(module)
+    assert cut(assert_saves(again)) == cut(module)
+
+
+def test_an_attribute_outlasts_a_constructor_that_changes_its_argument():
+    """What was assigned after construction comes back as it was, in a child too; so does what the constructor made."""
+
+    @sm.register("tests_saving_again")
+    class Clamps(sm.Module):
+        def __init__(self, size=5):
+            self.size = min(size, 10)
+            self.child = Clamps(2) if size == 7 else None
+
+    module = Clamps(7)
+    module.size, module.child.size = 50, 60
+    assert assert_saves(module).size == sm.clone(module).size == 50
+    assert assert_saves(module).child.size == 60
+    assert assert_saves(Clamps(50)).size == 10
