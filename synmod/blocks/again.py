@@ -381,7 +381,12 @@ class _Sample(NamedTuple):
 
 
 def _samples(
-    module: Module, inputs: Any, n: int, value_of: Callable[[Any], Awaitable[Any]], concurrency: int | None = None
+    module: Module,
+    inputs: Any,
+    n: int,
+    value_of: Callable[[Any], Awaitable[Any]],
+    concurrency: int | None = None,
+    on_error: Literal["raise", "collect"] = "raise",
 ) -> flow.map_concurrently[_Sample | None]:
     """Return samples 0 to n - 1 of a module, drawn concurrently, in order; None for an output of None.
 
@@ -395,7 +400,7 @@ def _samples(
             output = await module(inputs)
             return None if output is None else _Sample(output, await value_of(output), one)
 
-    return flow.map_concurrently(draw, range(n), concurrency=concurrency or n, progress=False)
+    return flow.map_concurrently(draw, range(n), concurrency=concurrency or n, on_error=on_error, progress=False)
 
 
 @registry.register_own()
@@ -404,7 +409,7 @@ class BestOf(Returning[R]):
 
     Among equal rewards, the lowest sample wins. With a threshold, the first sample in order that reaches it wins, and
     the rest are cancelled; so the result does not depend on which sample is ready first. A failed sample fails the
-    call.
+    call, unless one before it reaches the threshold.
 
     Args:
         module: The module to sample; its model calls are samples 0 to n - 1.
@@ -467,8 +472,15 @@ class BestOf(Returning[R]):
             return float("-inf") if score is None else score
 
         best: _Sample | None = None
-        async with _samples(self.module, inputs, self.n, score, self.concurrency) as samples:
+        on_error = "raise" if self.threshold is None else "collect"  # a sample before the failed one may suffice
+        async with _samples(self.module, inputs, self.n, score, self.concurrency, on_error) as samples:
             async for sample in samples:
+                if isinstance(sample, flow.Failed):  # pyright: ignore[reportUnnecessaryIsInstance]  # collected
+                    failure, sample = sample.error, None
+                    try:
+                        raise failure
+                    finally:
+                        del failure  # avoids a reference cycle of the exception and this frame
                 if sample is not None and (best is None or sample.value > best.value):
                     best = sample
                     if self.threshold is not None and sample.value >= self.threshold:

@@ -120,6 +120,19 @@ async def test_a_failing_sample_fails_the_call(threshold):
         await best(ASKED)
 
 
+@pytest.mark.parametrize("fails_first", [True, False])
+async def test_with_a_threshold_a_failure_counts_when_its_turn_comes(fails_first):
+    """Sample 0 suffices, whether sample 1 fails before or after it is ready."""
+    gates = [aio.Signal() for _ in range(2)]
+    best = sm.BestOf(gated(gates, lambda n: [9, KeyError("late")][n]), 2, reward=value_of, threshold=5)
+    task = asyncio.create_task(best(ASKED))
+    for number in (1, 0) if fails_first else (0, 1):
+        gates[number].set()
+        for _ in range(9):
+            await asyncio.sleep(0)
+    assert (await task)["answer"] == "9"
+
+
 async def test_one_function_is_a_reward_here_and_there():
     """It asks by name, for inputs and outputs alone: a target is a ConfigError; of a Feedback the score counts."""
     module = by_sample(lambda n: n)
