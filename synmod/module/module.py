@@ -186,6 +186,7 @@ class Module(metaclass=ModuleMeta):
 
     # -- state --------------------------------------------------------------------------------------------------------
 
+    @leaves.checks_keywords
     def add_variable(
         self,
         initializer: Any = None,
@@ -433,6 +434,7 @@ class Module(metaclass=ModuleMeta):
 
     # -- views --------------------------------------------------------------------------------------------------------
 
+    @leaves.checks_keywords
     def summary(self, depth: int | None = None, columns: Sequence[str] | None = None) -> str:
         """Return a table of the modules, with Variables, schemas, models and, after a recorded call, costs.
 
@@ -461,6 +463,7 @@ class Module(metaclass=ModuleMeta):
         """
         return ABOVE["summary"](self, depth, columns)
 
+    @leaves.checks_keywords
     def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
         """Draw this module: boxes are modules; solid edges data flow, dashed skips, dotted shared Variables.
 

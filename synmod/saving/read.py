@@ -33,6 +33,7 @@ _LONGEST = 1_000
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 
+@checks_keywords
 def loads(
     text: str | bytes,
     *,
@@ -605,6 +606,7 @@ class LoadReport(NamedTuple):
     unknown: tuple[str, ...]
 
 
+@checks_keywords
 def load_variables(
     node: Any,
     path: str | os.PathLike[str],
