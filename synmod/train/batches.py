@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 from synmod import errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
 
-from .examples import Example, as_json, digest_of
+from .examples import Example, as_json, digest_of, is_data
 from .rollouts import Ran, Rollout, offered_of, run_once
 
 
@@ -45,14 +45,15 @@ class Batch:
         return len(rows_of(self))
 
 
-def rows_of(batch: Any) -> list[Example]:
+def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
     """Return the rows of a batch as examples; rows that are `Example`s stand as they are.
 
     Args:
         batch: A `Batch`, or any object with `data` and what it needs of `label` and `pad`.
+        filling: Whether rows that only fill it are among them.
 
     Raises:
-        TrainerError: It is no batch, its lists differ in length, or it has no rows.
+        TrainerError: It is no batch, its lists differ in length, it has no rows, or `pad` is not a number of them.
     """
     if not hasattr(batch, "data"):
         raise errors.TrainerError(f"A batch has `data`; got a {type(batch).__name__}: write sm.Batch(rows, labels).")
@@ -64,13 +65,17 @@ def rows_of(batch: Any) -> list[Example]:
     if len(set(lengths.values())) != 1 or not any(lengths.values()):
         shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {shown or 'no data'}.")
+    pad = errors.whole("A batch: pad", getattr(batch, "pad", None) or 0, 0, error=errors.TrainerError)
+    size = max(lengths.values())
+    if pad > size:
+        raise errors.TrainerError(f"A batch of {size} rows has pad={pad}; give at most as many as there are.")
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     inputs: list[Any] = rows if isinstance(batch.data, Mapping) else [row["data"] for row in rows]
-    targets = [None] * len(rows) if labels is None else labels
+    targets = [None] * size if labels is None else labels
     return [
         row if isinstance(row, Example) else Example(None, row, target)
         for row, target in zip(inputs, targets, strict=True)
-    ]
+    ][: size if filling else size - pad]
 
 
 def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
@@ -84,11 +89,20 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
     Args:
         given: Batches, or rows.
         most: How many of them; None for all.
+
+    Raises:
+        TrainerError: Neither batches nor rows, or `most` is not a number.
     """
+    if most is not None and not errors.whole("num_batch", most, 0, error=errors.TrainerError):
+        return
+    found: Any = [given] if type(given) is Batch else given
+    if not is_data(found) or not hasattr(found, "__iter__"):
+        kind = type(given).__name__
+        raise errors.TrainerError(f"The data are a {kind}; give batches, such as sm.Batches(rows, labels), or rows.")
     rows: list[Any] = []
-    for number, each in enumerate([given] if isinstance(given, Batch) else given):
+    for number, each in enumerate(found):
         if isinstance(each, DataModel | JsonDataModel | Mapping | Example) or not hasattr(each, "data"):
-            pair: Any = each if isinstance(each, tuple) else (each,)
+            pair = cast("Any", each if isinstance(each, tuple) else (each,))
             rows.append(each if isinstance(each, Example) else Example(None, *pair))
         elif number == most:
             return
@@ -98,15 +112,16 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
         yield Batch(rows)
 
 
-def filled(batch: Any) -> list[Example]:
-    """Return the rows of a batch without those that only fill it."""
-    rows = rows_of(batch)
-    return rows[: len(rows) - getattr(batch, "pad", 0)]
-
-
 def identified(row: Example) -> Example:
     """Return a row with an id: one without has the digest of its content."""
     return replace(row, id=row.id or digest_of([row.inputs, row.target, dict(row.extra)])[:16])
+
+
+def checked_seed(owner: str, seed: int) -> int:
+    """Return a seed (TrainerError if it is not a whole number)."""
+    if type(seed) is not int:
+        raise errors.TrainerError(f"{owner}: seed is {seed!r:.100}; give a whole number.")
+    return seed
 
 
 class Batches:
@@ -120,7 +135,7 @@ class Batches:
         seed: What the orders are drawn from.
 
     Raises:
-        TrainerError: Lists of different lengths, no rows, or a batch size below 1.
+        TrainerError: Lists of different lengths, no rows, a batch size below 1, or a seed that is not a whole number.
 
     Example:
         >>> [batch.size for batch in Batches([{"n": i} for i in range(5)], batch_size=2)]
@@ -137,7 +152,7 @@ class Batches:
         self._is_dict = isinstance(data, Mapping)
         self._size = errors.whole("batch_size", batch_size, error=errors.TrainerError)
         self._rows = Batch(data, label).size
-        self.shuffle, self.seed, self._epoch = shuffle, seed, 0
+        self.shuffle, self.seed, self._epoch = shuffle, checked_seed("Batches", seed), 0
 
     def __len__(self) -> int:
         return len(range(0, self._rows, self._size))
@@ -347,9 +362,10 @@ async def judge_rows(
         target = as_json(row.example.target)
         missing = [name for name in fields or () if isinstance(target, Mapping) and name not in target]
         if target is None or missing:
+            names = ", ".join(missing or fields or ["at all"])
             raise errors.TrainerError(
-                f"backward: row {row.number} has no label {', '.join(missing)}: give Batch(data, label) with what "
-                "label_names names, or backward(out_grads=[...])."
+                f"backward: row {row.number} has no label {names}: give Batch(data, label) with what label_names "
+                "names, or backward(out_grads=[...])."
             )
 
     async def judge(row: Row) -> scope.Feedback:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
-from synmod.module import Module, declared_inputs, own_inputs_of
+from synmod.module import Module, declared_inputs, input_spec_of, own_inputs_of
 
-from .examples import Example, Several, fitted, input_names
+from .examples import Example, Several, declared_of, fitted, input_names
 from .optimizer import Optimizer, Routing, Target, matches
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
@@ -24,12 +24,14 @@ class Binding:
 
     Attributes:
         program: The program.
-        inputs: The name and schema of each input.
+        inputs: The name and schema of each input that rows have.
         labels: The schema of a target; None where none was given.
         outputs: The name and schema of each output.
         roles: The class of each Variable, by path text.
         requests: What becomes of the feedback of each param.
         routing: Takes feedback to the params; None before `bind`.
+        names: All inputs of the program, in order.
+        defaults: What stands for those that a row may leave out.
     """
 
     program: Module
@@ -39,6 +41,8 @@ class Binding:
     roles: Mapping[str, Role] = field(default_factory=dict[str, Role])
     requests: Mapping[str, str] = field(default_factory=dict[str, str])
     routing: Routing | None = None
+    names: Sequence[str] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def has_params(self) -> bool:
@@ -54,35 +58,41 @@ class Binding:
         """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
 
         Raises:
-            TrainerError: The program takes several inputs, and it has others.
+            TrainerError: The program takes several inputs, and it has others, or lacks one that it must have.
             SchemaError: A value misses its schema; names the row.
         """
-        schemas, row = dict(self.inputs), example.inputs
-        if len(schemas) > 1 and not (isinstance(row, Mapping) and set(cast("Any", row)) == set(schemas)):
-            raise errors.TrainerError(
-                f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(schemas)}."
-            )
         try:
-            if len(schemas) == 1:
-                return replace(example, inputs=fitted(self.inputs[0][1], row))
-            given = ((name, fitted(schema, row[name])) for name, schema in self.inputs)
-            return replace(example, inputs=arguments(self.program, given))
+            if len(self.names) == 1:
+                return replace(example, inputs=fitted(self.inputs[0][1], example.inputs))
+            row, known = example.inputs, dict(self.inputs).keys()
+            names = {*cast("Any", row)} if isinstance(row, Mapping) else None
+            if len(known) == 1 and names != known:
+                row, names = dict.fromkeys(known, cast("Any", row)), {*known}
+            if names is None or not known - self.defaults.keys() <= names <= known:
+                raise errors.TrainerError(
+                    f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(known)}."
+                )
+            given = {name: fitted(schema, row[name]) for name, schema in self.inputs if name in row}
+            return replace(example, inputs=arguments(self.program, given, self.defaults))
         except errors.SchemaError as error:
             raise errors.SchemaError(f"row {example.id}: {error}", error.errors) from None
 
     def reshaped(self, inputs: Schemas, labels: data.Schema | None) -> Self:
-        """Return a binding with compatible schemas, which all rows of the former ones satisfy.
+        """Return a binding with compatible schemas, which all rows of the former ones satisfy, and the program takes.
 
         Raises:
             SchemaError: They are not; names the input.
         """
-        before = dict(self.inputs)
+        before, declared = dict(self.inputs), declared_by_name(self.program)
+        is_whole = own_inputs_of(self.program) or input_spec_of(self.program) is not None
+        fits = data.is_subschema if is_whole else data.contains  # an annotation lets further fields pass
         for name, found in inputs:
             bound, schema = data.schema_of(before[name]), data.schema_of(found)
-            if not data.is_subschema(bound, schema):
+            wanted = data.schema_of(before[name] if declared.get(name) is None else declared[name])
+            if not data.is_subschema(bound, schema) or not fits(schema, wanted):
                 raise errors.SchemaError(
-                    f"reshape: {name!r} is not compatible with what is bound: {schema!r:.200} against {bound!r:.200}. "
-                    "Bind anew with force_rebind=True."
+                    f"reshape: {name!r} is not compatible with what is bound, or not with what the program takes: "
+                    f"{schema!r:.200} against {bound!r:.200} and {wanted!r:.200}."
                 )
         return replace(self, inputs=inputs, labels=self.labels if labels is None else labels)
 
@@ -94,16 +104,20 @@ def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
     """Return the names of a program's inputs, in its order: all of them, or those that were given.
 
     Raises:
-        TrainerError: The program has no such input.
+        TrainerError: The program has no such input, or needs one that is left out.
     """
-    known = input_names(program)
+    known, defaults = input_names(program), defaults_of(program)
     for name in given or ():
         if name not in known:
             raise errors.TrainerError(
                 f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, known)} "
                 f"It takes: {', '.join(known)}."
             )
-    return known if given is None else [name for name in known if name in given]
+    found = known if given is None else [name for name in known if name in given]
+    needed = [name for name in known if name not in {*found, *defaults}]
+    if needed:
+        raise errors.TrainerError(f"data_names: {', '.join(needed)} of {program.name!r} cannot be left out.")
+    return found
 
 
 def named_schemas(given: Any, names: Sequence[str]) -> Schemas:
@@ -138,11 +152,27 @@ def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
     ]
 
 
-def arguments(program: Module, values: Iterable[tuple[str, Any]]) -> Several:
+def declared_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:
+    """Return what a program declares of each input, by name; None where it declares nothing."""
+    return dict(zip(input_names(program), leaves.leaves(declared_of(program)), strict=False))
+
+
+def defaults_of(program: Module) -> dict[str, Any]:
+    """Return what stands for each input that a row may leave out: the default of a parameter, or None."""
+    names, own = input_names(program), leaves.leaves(own_inputs_of(program))
+    if own:
+        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
+        return {name: None for name, origin in origins if origin is not None and origin.optional}
+    call = program._record.declaration.call
+    optional = [each for each in call.positional if each.takes_none or not each.required]
+    return {each.name: None if each.required else call.signature.parameters[each.name].default for each in optional}
+
+
+def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Several:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
-    if own_inputs_of(program) and leaves.is_object(declared_inputs(program)):
-        return Several((dict(values),))
-    return Several(value for _, value in values)
+    values = {name: given[name] if name in given else defaults.get(name) for name in input_names(program)}
+    is_dict = own_inputs_of(program) and leaves.is_object(declared_inputs(program))
+    return Several((values,)) if is_dict else Several(values.values())
 
 
 # -- classes of Variables ----------------------------------------------------------------------------------------------

@@ -8,14 +8,15 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from synmod import cache, data, errors, leaves, module, scope, tree
 
 from . import batches, bench, evaluation, rollouts, runs
+from .binding import declared_by_name
 from .callbacks import Callback, Moment
-from .examples import Example, declared_of
+from .examples import Example
 from .history import History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
 
@@ -65,24 +66,31 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
         TrainerError: No batch, an id that names two rows.
     """
     known: dict[str, Example] = {}
-    given = [_read(batch, known) for batch in batches.batches_of(train)]
+    validation: dict[str, Example] = {}
+    given = [_read(batches.rows_of(batch), known) for batch in batches.batches_of(train)]
     if not given:
         raise errors.TrainerError("fit: the train data have no batch.")
-    validation: dict[str, Example] = {}
-    if eval_data is None:
+    for batch in batches.batches_of([] if eval_data is None else eval_data):
+        _read(batches.rows_of(batch, filling=False), validation)
+    if not validation:
         warnings.warn("There are no validation rows: the train rows serve.", errors.SynmodWarning, stacklevel=4)
-    for batch in () if eval_data is None else batches.batches_of(eval_data):
-        _read(batch, validation)
+    order = None
     if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read
-        known = dict(sorted(known.items()))
-        return given, known, validation or known, train.seed
-    return given, known, validation or known, None
+        known, order = dict(sorted(known.items())), train.seed
+        given = _cut(sorted(chain(*given)), given)
+    return given, known, validation or known, order
 
 
-def _read(batch: Any, known: dict[str, Example]) -> list[str]:
-    """Add the rows of a batch to those that are known, and return their ids."""
+def _cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Return ids as batches of the sizes of others."""
+    left = iter(ids)
+    return [list(islice(left, len(batch))) for batch in sizes]
+
+
+def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
+    """Add rows to those that are known, and return their ids."""
     named: list[str] = []
-    for row in map(batches.identified, batches.rows_of(batch)):
+    for row in map(batches.identified, rows):
         name = cast("str", row.id)
         if known.setdefault(name, row) != row:
             raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
@@ -141,7 +149,7 @@ async def fit(
 
     Source: MXNet's `BaseModule.fit`; differs: budgets, runs that resume, a certified end.
     """
-    for name, number in (("num_epoch", num_epoch), ("begin_epoch", begin_epoch)):
+    for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
             errors.whole(f"fit: {name}", number, 0, error=errors.TrainerError)
     for each in (callbacks := listed(callbacks)):
@@ -162,8 +170,8 @@ async def fit(
     limits = runs.budget_from(budget)
     if num_epoch is None and not trainer.optimizer.ends and limits == runs.Budget():
         raise errors.TrainerError(
-            "fit: please specify number of epochs: fit(num_epoch=...), or budget=...; "
-            f"{type(trainer.optimizer).__name__} does not end by itself."
+            f"fit: please specify number of epochs, or budget=...; {type(trainer.optimizer).__name__} does not end by "
+            "itself. It is num_epoch= of a Trainer, epochs= of a Program."
         )
     fitting = _Fitting(
         trainer, trainer.optimizer, rows, limits, range(begin_epoch, num_epoch) if num_epoch is not None else None,
@@ -213,9 +221,12 @@ class _Fitting:
         if folder is not None:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
             of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
-            identity = {**of, "optimizer": runs.described(optimizer), "seed": trainer.seed}
+            identity = {
+                **of, "validation metrics": [*map(runs.described, self.validation_metrics)],
+                "optimizer": runs.described(optimizer), "seed": trainer.seed,
+            }  # fmt: skip
             opened = folder.opened(identity, self.seed.fingerprint, trainer.models())
-        result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs)])}"
+        result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
             self.journal: runs.Journal = journal
             finished = await journal.read(result)
@@ -327,9 +338,8 @@ class _Fitting:
         """Return the batches of the present epoch."""
         if self.order is None:
             return self.batches
-        rows = self.examples["train"]
-        drawn = iter(leaves.rng(self.order, self.epoch, "batches").sample(sorted(rows), len(rows)))
-        return [list(islice(drawn, len(batch))) for batch in self.batches]
+        ids = [*chain(*self.batches)]
+        return _cut(leaves.rng(self.order, self.epoch, "batches").sample(ids, len(ids)), self.batches)
 
     async def _steps(self) -> Stopped:
         """Take steps until there is a reason to stop; return it."""
@@ -400,7 +410,7 @@ class _Fitting:
             with trainer.watching():
                 if batch is not None and self.optimizer.learns_from_batches:
                     rollouts = await bench.evaluate(bench.present(), batch, split="train", calls=True)
-                    feedback = trainer.feedback = await bench.feedback(rollouts)
+                    feedback = trainer.feedback = trainer.requested(await bench.feedback(rollouts))
                 await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
         except errors.BudgetExceeded as error:
             if error.account not in (None, self.account):
@@ -489,11 +499,10 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
     Raises:
         TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
-    names, declared = trainer.data_names, leaves.leaves(declared_of(trainer.program))
-    if len(declared) == len(names) and None not in declared:
-        return list(zip(names, declared, strict=True))
-    found = [(name, _declaration_of(first if len(names) == 1 else first[name])) for name in names]
-    if None in [schema for _, schema in found]:
+    names, declared = trainer.data_names, declared_by_name(trainer.program)
+    row: Any = {names[0]: first} if len(names) == 1 else cast("Any", first) if isinstance(first, Mapping) else {}
+    found = [(name, _declaration_of(row.get(name)) if declared.get(name) is None else declared[name]) for name in names]
+    if any(schema is None for _, schema in found):
         raise errors.TrainerError(
             f"fit: {trainer.program.name!r} declares no schema for plain JSON: give data models, or bind it first: "
             "await trainer.bind(Query)."

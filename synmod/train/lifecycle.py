@@ -66,7 +66,8 @@ class Lifecycle(dict[str, None]):
         Raises:
             LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
         """
-        missing = [step for step in NEEDS[call] if step not in self]
+        wanted = (each for step in NEEDS[call] if step not in self for each in (*NEEDS.get(step, ()), step))
+        missing = [*dict.fromkeys(each for each in wanted if each not in self)]
         if missing:
             later = ", ".join(step for step in missing[1:] if step not in _MODES)
             raise LifecycleError(

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, cast
 from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
 from synmod.lm import SharedModel
-from synmod.module import Module, build
+from synmod.module import Build, Module, build
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
@@ -45,7 +45,7 @@ class Trainer:
         unmatched: What `load(strict=False)` could not place.
 
     Raises:
-        TrainerError: An unknown name, or another number of work loads than contexts.
+        TrainerError: An unknown name, another number of work loads than contexts, a seed that is not a whole number.
 
     Example:
         >>> import synmod as sm
@@ -71,8 +71,8 @@ class Trainer:
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
         self._program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
-        self.data_names = binding.check_data_names(program, data_names)
-        self.label_names, self.seed = list(label_names), seed
+        self.data_names = binding.check_data_names(program, None if data_names is None else _names(data_names))
+        self.label_names, self.seed = _names(label_names), batches.checked_seed("Trainer", seed)
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
@@ -80,6 +80,7 @@ class Trainer:
         self.places = batches.Places(contexts, concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
+        self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
         self._first = self._made = State()
         self._states: State | list[State] = State()
@@ -165,22 +166,31 @@ class Trainer:
             return
         if inputs_need_grad and not for_training:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
+        if shared_module is not None:
+            if not isinstance(shared_module, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]  (see __init__)
+                raise TrainerError(f"shared_module is a {type(shared_module).__name__}; give the other Trainer.")
+            shared_module._lifecycle.check("shared_module")
         inputs = binding.named_schemas(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
-        outputs = binding.output_schemas(await build(self.program, *binding.arguments(self.program, inputs)))
-        if self.reward is not None:
-            if len(outputs) == 1:
-                self.reward.check(outputs[0][1], labels)
-            binding.warn_of_unasked(self.label_names, labels, self.reward.needs_target)
-        if shared_module is not None:
-            shared_module._lifecycle.check("shared_module")
-            binding.check_shared(self.program, shared_module.program)
-        roles = binding.roles_of(self.program, self._fixed, self._state_names)
-        requests = binding.requests_of(grad_req, [path for path, role in roles.items() if role == "param"])
-        routing = Routing(self.program, binding.targets_of(self.program, roles).values())
+        names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
+        with Build() as whole:  # what fails in it undoes the build, too
+            whole.remember(self.program)
+            args = binding.arguments(self.program, dict(inputs), defaults)
+            outputs = binding.output_schemas(await build(self.program, *args))
+            if self.reward is not None:
+                if len(outputs) == 1:
+                    self.reward.check(outputs[0][1], labels)
+                binding.warn_of_unasked(self.label_names, labels, self._asks_target)
+            if shared_module is not None:
+                binding.check_shared(self.program, shared_module.program)
+            roles = binding.roles_of(self.program, self._fixed, self._state_names)
+            requests = binding.requests_of(grad_req, [path for path, role in roles.items() if role == "param"])
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
-        self._binding = binding.Binding(self.program, inputs, labels, outputs, roles, requests, routing)
+        routing = Routing(self.program, binding.targets_of(self.program, roles).values())
+        self._binding = binding.Binding(
+            self.program, inputs, labels, outputs, roles, requests, routing, names, defaults
+        )
         if not self.bound:
             self._made, self._first = tree.state(self.program), self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
@@ -280,11 +290,14 @@ class Trainer:
             value: One `{path: json}` for every row.
 
         Raises:
-            TrainerError: Both or neither is given, or lists per context of another number than rows.
+            TrainerError: Both or neither is given, `states` is a single one, or lists per context of another number
+                than rows.
             StateError: An unknown path; StateSchemaError: a value that misses its schema.
         """
         if states is not None and value is not None:
             raise TrainerError("Only one of states & value can be given.")
+        if isinstance(states, Mapping):
+            raise TrainerError("set_states: states are one per row; for one that every row gets write value={...}.")
         if value is not None:
             self._states = self._first.replace(value)
         elif states is not None:
@@ -436,7 +449,13 @@ class Trainer:
 
     @needs_its_steps
     def install_monitor(self, monitor: callbacks.Monitor) -> None:
-        """Let a monitor watch what runs, and the program's Variables."""
+        """Let a monitor watch what runs, and the program's Variables.
+
+        Raises:
+            TrainerError: It is not a `Monitor`.
+        """
+        if not isinstance(monitor, callbacks.Monitor):  # pyright: ignore[reportUnnecessaryIsInstance]  (see __init__)
+            raise TrainerError(f"install_monitor: {monitor!r:.100} is not a Monitor; give one, such as sm.Monitor(10).")
         monitor.install(self.program)
         if monitor not in self._monitors:
             self._monitors.append(monitor)
@@ -576,19 +595,25 @@ class Trainer:
         bound = self._binding
         assert bound.routing is not None
         if out_grads is None:
-            fields = self.label_names if self.reward is not None and self.reward.needs_target else None
-            given = await batches.judge_rows(self._rows, self._bound_reward, fields)
+            names = self.label_names if self._asks_target else []
+            is_needed = names or (self.reward is not None and self.reward.needs_target)
+            given = await batches.judge_rows(self._rows, self._bound_reward, names if is_needed else None)
         else:
             given = list(out_grads)
         if [type(each) for each in given] != [scope.Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
         rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
-        for path, items in (await bound.routing.items(rollouts)).items():
+        for path, items in self.requested(await bound.routing.items(rollouts)).items():
             kept = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
-            self.feedback[path] = () if bound.requests[path] == "null" else (*kept, *items)
+            self.feedback[path] = (*kept, *items)
         self._input_feedback = given
         self._lifecycle.drop("update")
         self._lifecycle.add("backward")
+
+    def requested(self, feedback: Mapping[str, tuple[FeedbackItem, ...]]) -> dict[str, tuple[FeedbackItem, ...]]:
+        """Return feedback without that of params whose `grad_req` is `"null"`."""
+        requests = self._binding.requests
+        return {path: () if requests[path] == "null" else items for path, items in feedback.items()}
 
     @needs_its_steps
     async def forward_backward(self, batch: Any) -> None:
@@ -674,12 +699,12 @@ class Trainer:
             EvaluationError: Too many failures, or one that is not about its row.
             Exception: Further ones of `sm.evaluate`.
         """
-        rows = (
-            row for batch in batches.batches_of(eval_data, num_batch) for row in self.wrapped(batches.filled(batch))
-        )
+        found = batches.batches_of(eval_data, num_batch)
+        rows = (row for batch in found for row in self.wrapped(batches.rows_of(batch, filling=False)))
         metrics, most = fitting.listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
-        return await evaluation.evaluate(self.program, rows, **options, places=self.places, first=self._first)
+        with self.watching():
+            return await evaluation.evaluate(self.program, rows, **options, places=self.places, first=self._first)
 
     @needs_its_steps
     async def predict(
@@ -710,13 +735,18 @@ class Trainer:
     ) -> AsyncIterator[tuple[list[Any], int, Any]]:
         """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
-            rows = self.wrapped(batches.filled(batch))
+            rows = self.wrapped(batches.rows_of(batch, filling=False))
             with self.watching():
                 outputs = await evaluation.predicted(
                     self.program, rows, on_error=on_error, concurrency=self.places.size, progress=False,
                     places=self.places, first=self._first,
                 )  # fmt: skip
             yield outputs, number, batch
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    """Return names as a list; a bare text is one name."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _warn(text: str) -> None:

@@ -770,3 +770,141 @@ async def test_fit_has_a_signature():
         "batch_end_callback", "epoch_end_callback", "eval_end_callback", "callbacks", "budget", "run", "executor",
     ]  # fmt: skip
     assert all(f"{name}:" in sm.Trainer.fit.__doc__ for name in parameters)
+
+
+# -- several inputs ----------------------------------------------------------------------------------------------------
+
+
+class Sides(sm.Module):
+    """Takes two inputs of one schema, which both may be left out."""
+
+    async def call(self, left: Query | None = None, right: Query | None = None) -> Answer:
+        return Answer(answer=f"{left and left.question} {right and right.question}")
+
+
+def sides(form):
+    """A program of two Inputs, in a list or a dict, which both may be left out."""
+    left, right = (sm.Input(Query, name=name, optional=True) for name in ("left", "right"))
+    return sm.Program(inputs=[left, right] if form == "list" else {"left": left, "right": right}, outputs=left | right)
+
+
+@pytest.mark.parametrize("make", [Sides, lambda: sides("list"), lambda: sides("dict")])
+async def test_a_part_of_the_inputs_goes_where_its_name_says(make):
+    """The others are None: `right` alone went to the first parameter."""
+    trainer = await ready(make(), optimizer=False, data_names="right", bind={"for_training": False})
+    assert trainer.data_names == ["right"]
+    for batch in (asking("x"), sm.Batch({"right": [{"question": "x"}]})):
+        await trainer.forward(batch)
+        (output,) = trainer.get_outputs()
+        assert list(output.get_json().values()) in (["None x"], ["x"])
+
+
+async def test_a_row_may_leave_out_an_optional_input():
+    """One that is not optional is named, and cannot be left out of data_names either."""
+    for program in (Sides(), sides("list"), sides("dict")):
+        trainer = sm.Trainer(program)
+        await trainer.bind([("left", Query), ("right", Query)])
+        await trainer.init_params()
+        await trainer.forward(sm.Batch({"left": [{"question": "x"}]}))
+        assert list(trainer.get_outputs()[0].get_json().values()) in (["x None"], ["x"])
+        assert len(await trainer.predict([{"right": {"question": "x"}}, {"left": {"question": "y"}}])) == 2
+    trainer = sm.Trainer(Two())
+    await trainer.bind([("left", Query), ("right", Other)])
+    await trainer.init_params()
+    with pytest.raises(sm.TrainerError, match="give a dict of left, right"):
+        await trainer.forward(sm.Batch({"left": [{"question": "x"}]}))
+    with pytest.raises(sm.TrainerError, match="data_names: left of 'two' cannot be left out"):
+        sm.Trainer(Two(), data_names=["right"])
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+class Late(sm.Module):
+    """Is made of the schema that it is built on."""
+
+    async def build(self, inputs):
+        self.note = self.add_variable(inputs.keys()[0], schema={"type": "string"}, name="note")
+
+    async def call(self, inputs) -> Answer:
+        return Answer(answer=self.note.value)
+
+
+@pytest.mark.parametrize("make", [lambda: sm.Sequential([sm.Input(Query), Echo()]), Late])
+async def test_reshape_takes_nothing_that_forward_would_refuse(make):
+    """Neither past an Input, nor where a module was built on the schema that was bound."""
+    trainer = await ready(make(), optimizer=False)
+    with pytest.raises(sm.SchemaError, match="what the program takes"):
+        trainer.reshape(Wide)
+    trainer.reshape(Query)
+
+
+async def test_a_bind_that_fails_leaves_the_program_unbuilt():
+    """So that the next one may build it on another schema."""
+
+    program = Late()
+    masked = sm.rewards.ExactMatch(in_mask=["anwser"])
+    for made, bind in (({}, {"grad_req": "wirte"}), ({"fixed_param_names": "nte"}, {}), ({"reward": masked}, {})):
+        with pytest.raises((sm.TrainerError, sm.SchemaError)):
+            await sm.Trainer(program, **made).bind(Other, **bind)
+        assert not program.built
+    trainer = await ready(program, optimizer=False)
+    await trainer.forward(asking("x"))
+    assert trainer.get_outputs()[0]["answer"] == "question"
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_function_that_asks_for_the_target_needs_the_labels_named():
+    """It is no label that nobody asks for, and a row without it is an error."""
+
+    def right(y_true, y_pred):
+        return float(y_true["answer"] == y_pred["answer"])
+
+    trainer = sm.Trainer(Echo(), reward=right, label_names="answer")
+    assert trainer.label_names == ["answer"]
+    await trainer.bind(Query, Answer)
+    await trainer.init_params()
+    for label in (None, [{"other": "b"}]):
+        await trainer.forward(sm.Batch([{"question": "a"}], label))
+        with pytest.raises(sm.TrainerError, match="row 0 has no label answer"):
+            await trainer.backward()
+
+
+@pytest.mark.parametrize("pad", [3, -1, 1.0, True])
+async def test_more_filling_than_rows_is_refused(pad):
+    """Nor is it another thing than a number."""
+    trainer = await ready(optimizer=False)
+    with pytest.raises(sm.TrainerError, match="pad"):
+        await trainer.predict(sm.Batch([{"question": "a"}, {"question": "b"}], pad=pad))
+
+
+async def test_how_many_batches_are_run_is_a_count():
+    """None of them is no output, of rows as of batches."""
+    trainer = await ready(optimizer=False)
+    for data in ([asking("a")], [{"question": "a"}]):
+        assert await trainer.predict(data, num_batch=0) == []
+        with pytest.raises(sm.TrainerError, match="num_batch is -1"):
+            await trainer.predict(data, num_batch=-1)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", True, None])
+def test_a_seed_is_a_whole_number(seed):
+    """It is refused where it is given, not at the first draw."""
+    for make in (lambda: sm.Trainer(Echo(), seed=seed), lambda: sm.Batches([{"question": "a"}], seed=seed)):
+        with pytest.raises(sm.TrainerError, match="seed is .*give a whole number"):
+            make()
+
+
+async def test_what_is_given_in_the_wrong_place_is_told_in_words():
+    """With what was got and what to write."""
+    trainer = await ready(optimizer=False)
+    with pytest.raises(sm.TrainerError, match="'x' is not a Monitor"):
+        trainer.install_monitor("x")
+    with pytest.raises(sm.TrainerError, match="write value="):
+        trainer.set_states(states={"asked": []})
+    with pytest.raises(sm.TrainerError, match="shared_module is a Echo; give the other Trainer"):
+        await sm.Trainer(Echo()).bind(Query, shared_module=trainer.program)
+    with pytest.raises(sm.LifecycleError, match="get_params needs 'bind' first.*then init_params"):
+        sm.Trainer(Echo()).get_params()
+    with pytest.raises(sm.ArgumentError, match="rollouts is -1; give a whole number of at least 0"):
+        sm.Budget(rollouts=-1)
