@@ -34,7 +34,10 @@ INT_END: Final = 10**MAX_DIGITS
 
 def _refuse(*_: object, **__: object) -> NoReturn:
     """Raise TypeError in place of every method that would change a frozen container."""
-    raise TypeError("This JSON is frozen: change a plain copy of it, made by thaw(x).")
+    raise TypeError(
+        'This JSON is frozen: write a changed copy of it, [*x, item] or {**x, "key": item}; for a Variable, '
+        "variable.assign([*variable.value, item])."
+    )
 
 
 class _Frozen:

@@ -79,14 +79,21 @@ def write_node(visit: Visit, terms: TermWriter, names: AttributeNames) -> dict[s
     """Return the record of a module or of another registered node."""
     site = _Site(visit, terms)
     head = {"type": site.public_id("a node")}
-    pairs, metadata = get_node_impl(site.node).flatten(site.node)
+    found, metadata = get_node_impl(site.node).flatten(site.node)
+    pairs = list(found)
     if isinstance(site.node, Module):
-        return head | _module(site, list(pairs), metadata, names)
+        return head | _module(site, pairs, metadata, names)
     try:
         json = frozen(metadata)
     except errors.DataError as error:
         json = None
         site.problem("", f"metadata of {site.cls.__qualname__}: {error}", "flatten to JSON")
+    texts: set[str] = set()
+    for key, _ in pairs:
+        if type(key) not in (str, int) or str(key) in texts:
+            remedy = "flatten with keys that are str or int, and differ as text"
+            site.problem(f"child {key!r:.100}", "a key that no file can hold, or that stands twice", remedy)
+        texts.add(str(key))
     return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
 
 

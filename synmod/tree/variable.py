@@ -461,6 +461,16 @@ class Variable:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (type(self), self.value, dict(self._schema), self._labels)
 
+    def __format__(self, spec: str) -> NoReturn:
+        """Raise, since an f-string of a Variable would put its repr into a prompt.
+
+        Raises:
+            ArgumentError: Always.
+        """
+        raise ArgumentError(
+            f"{self._where()}: write {{variable.value}} to put its value into a text, or {{variable!r}} to show it."
+        )
+
     def __repr__(self) -> str:
         label = "" if self.name is None else f", name={self.name!r}"
         return f"{type(self).__name__}({self.value!r:.80}{label})"

@@ -198,6 +198,7 @@ def register_graph_node_type(
 
     Raises:
         GraphError: The class is registered already, or is a container or a Variable.
+        ArgumentError: `cls` is not a class.
 
     Example:
         >>> class Store:
@@ -221,8 +222,11 @@ def register_impl(impl: NodeImpl) -> None:
 
     Raises:
         GraphError: The class is registered already, or is a container or a Variable.
+        ArgumentError: It is not a class.
     """
     cls: type[Any] = impl.type
+    if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise errors.ArgumentError(f"A node type is a class, not {cls!r:.200}: pass type(x).")
     if own_impl(cls) is not None or is_registered_container(cls):
         raise errors.GraphError(f"Node type {cls.__module__}.{cls.__qualname__} is already registered.")
     if cls in KNOWN or cls is deque or issubclass(cls, Variable | set | frozenset):

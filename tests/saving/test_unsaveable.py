@@ -13,7 +13,7 @@ import pytest
 import synmod as sm
 from synmod.saving import FileLimits, dumps, save
 from synmod.testing import assert_saves
-from tests.saving.programs import Keep, Query
+from tests.saving.programs import Keep, Query, Store
 
 
 def local(text):
@@ -216,6 +216,15 @@ def test_attributes_that_hide_something_of_the_class():
         module.__dict__[name] = 1
         with pytest.raises(sm.SaveError, match="another name"):
             dumps(module)
+
+
+@pytest.mark.parametrize("entries", [{True: 1}, {("a",): 1}, {None: 1}, {1: "a", "1": "b"}])
+def test_keys_of_a_users_node_that_no_file_holds(entries):
+    """They are refused when the node is saved, since the file could not be loaded."""
+    store = Store()
+    store.entries.update(entries)
+    with pytest.raises(sm.SaveError, match="flatten with keys that are str or int, and differ as text"):
+        dumps(store)
 
 
 def test_modules_without_a_record():

@@ -7,7 +7,7 @@ import weakref
 import optree
 import pytest
 
-from synmod.errors import GraphError
+from synmod.errors import ArgumentError, GraphError
 from synmod.tree import (
     NodeImpl,
     Param,
@@ -188,6 +188,13 @@ def test_refmap_goes_by_identity():
     assert seen.pop(two) == 2
     with pytest.raises(TypeError):
         hash(seen)
+
+
+@pytest.mark.parametrize("thing", [3, "Tray", None])
+def test_a_node_type_is_a_class(thing):
+    """Anything else is an ArgumentError that shows it."""
+    with pytest.raises(ArgumentError, match=f"not {thing!r}"):
+        register_graph_node_type(thing, **rules(dict))
 
 
 def test_a_container_cannot_become_a_node_type():

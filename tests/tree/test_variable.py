@@ -33,8 +33,17 @@ def test_value_is_frozen_json():
     assert json.dumps(variable.value) == '{"a": [1, 2]}'
     with pytest.raises(TypeError, match="frozen"):
         variable.value["a"] = 1
-    with pytest.raises(TypeError, match="frozen"):
+    with pytest.raises(TypeError, match=r"frozen.*variable\.assign\(\[\*variable\.value, item\]\)"):
         variable.value["a"].append(3)
+
+
+def test_a_variable_does_not_pass_into_a_text_unseen():
+    """An f-string would hold its repr; the error names `.value`. `repr`, `str` and `print` show it."""
+    variable = Param("Be kind.", name="tone")
+    for text in (lambda: f"{variable} Hello", lambda: "{:>9}".format(variable), lambda: format(variable)):  # noqa: UP032
+        with pytest.raises(ArgumentError, match=r"Param 'tone': write \{variable\.value\}"):
+            text()
+    assert f"{variable!r} {variable!s}" == "Param('Be kind.', name='tone') Param('Be kind.', name='tone')"
 
 
 def test_setting_the_value_is_assign():
