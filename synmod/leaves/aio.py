@@ -171,13 +171,15 @@ class task_group:  # noqa: N801  # read as a word
             raise
 
     def _failed(self, error: BaseException) -> None:
-        """Keep the first failure; add a further one to it as a note."""
+        """Keep the first failure; add a further one to it as a note, unless it is the same in words."""
         first = self._failure
         if first is None or is_cancellation(first):
             self._failure = error
         elif error is not first:
             where = "; ".join(notes_of(error))
-            add_note(first, f"another task failed too: {type(error).__name__}: {error}{f' ({where})' if where else ''}")
+            text = f"{type(error).__name__}: {error}{f' ({where})' if where else ''}"
+            if not any(told.endswith(text) for told in (f"{type(first).__name__}: {first}", *notes_of(first))):
+                add_note(first, f"another task failed too: {text}")
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not is_cancellation(error):

@@ -40,6 +40,7 @@ class BootstrapFewShot(Optimizer):
 
     kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
     ends: ClassVar[bool] = True
+    needs_reward = True
 
     def __init__(
         self,

@@ -142,9 +142,8 @@ def labelled(bench: Bench) -> Harvest:
     paths = _paths(bench)
     if len(paths) != 1:
         return Harvest({})
-    examples = [(row, bench.example(row)) for row in bench.train]
     target = bench.targets[paths[0]]
-    made = [(row, _entry(target, as_json(example.inputs), as_json(example.target))) for row, example in examples]
+    made = [(row, _entry(target, as_json(bench.example(row).inputs), bench.expected(row))) for row in bench.train]
     return Harvest.of({paths[0]: [(row, entry) for row, entry in made if entry is not None]})
 
 

@@ -77,6 +77,9 @@ class Mipro(Reflective):
         self.instructions = whole_number(self, "instructions", instructions)
         self.sets = whole_number(self, "sets", sets)
         self.max_examples = whole_number(self, "max_examples", max_examples, least=0)
+        for path, texts in (proposals or {}).items():
+            if isinstance(texts, str):
+                raise TrainerError(f"Mipro: proposals[{path!r}] is a text; give a list of texts.")
         self.proposals = {path: list(texts) for path, texts in (proposals or {}).items()}
         self.width = whole_number(self, "width", width)
         self.block = whole_number(self, "block", block)
@@ -188,7 +191,7 @@ class Mipro(Reflective):
         """Return the values of each dimension, the present one first.
 
         Raises:
-            TrainerError: There is nothing to choose, no reward to choose by, or proposals for something else.
+            TrainerError: There is nothing to choose, or proposals for something else.
         """
         paths = _texts_of(bench)
         for path in self.proposals:
@@ -197,17 +200,16 @@ class Mipro(Reflective):
                     f"Mipro: proposals for {path!r}, which is no instruction that is trained."
                     f"{did_you_mean(path, paths)} There are: {', '.join(paths) or 'none'}."
                 )
-        if bench.score_range is None:
-            raise TrainerError("Mipro compares scores: give a reward.")
         found = await self._sets(bench, state)
         self.tried.assign({path: [] for path in paths})
         texts = await bench.gather(*(self._texts(bench, state, path) for path in paths))
         found |= dict(zip(paths, texts, strict=True))
         values = {path: found[path] for path in bench.targets if len(found.get(path, ())) > 1}
         if not values:
+            error = self.asked.value.get("error")
             raise TrainerError(
-                "Mipro has nothing to choose from: there are no proposals, the proposer gave none, and no row makes an "
-                "example."
+                "Mipro has nothing to choose from: there are no proposals, no row makes an example, and the proposer "
+                f"gave no text{f': {error}' if error else '.'}"
             )
         return values
 

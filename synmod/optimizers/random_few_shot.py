@@ -1,9 +1,10 @@
 """RandomFewShot: random sets of examples, the best of which is found by halving."""
 
+from math import inf
 from typing import Any, ClassVar
 
 from synmod.registry import register_own
-from synmod.train import Bench, Optimizer, TargetKind, whole_number
+from synmod.train import Bench, Optimizer, TargetKind, real_number, whole_number
 from synmod.tree import OptState, State
 
 from .harvest import halved, halving_cost, harvested, labelled, labels_that_fit
@@ -33,6 +34,7 @@ class RandomFewShot(Optimizer):
 
     kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
     ends: ClassVar[bool] = True
+    needs_reward = True
 
     def __init__(
         self, max_examples: int = 8, sets: int = 16, threshold: float | None = None, first: int = 5, **options: Any
@@ -40,7 +42,7 @@ class RandomFewShot(Optimizer):
         super().__init__(**options)
         self.max_examples = whole_number(self, "max_examples", max_examples)
         self.sets = whole_number(self, "sets", sets)
-        self.threshold = threshold
+        self.threshold = None if threshold is None else real_number(self, "threshold", threshold, least=-inf)
         self.first = whole_number(self, "first", first)
         self.searched = self.add_variable(False, schema={"type": "boolean"}, name="searched", type=OptState)
 

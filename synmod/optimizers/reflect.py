@@ -46,7 +46,7 @@ class Reflect(Reflective):
             raise TrainerError(f"Reflect: accept is {accept!r}; write 'gain' or 'always'.")
         self.minibatch = whole_number(self, "minibatch", minibatch)
         self.block = whole_number(self, "block", block)
-        self.accept = accept
+        self.accept, self.needs_reward = accept, accept == "gain"
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the batch, of the child on it, and of the race."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, sqrt
 from typing import Any, ClassVar, Final, NamedTuple
 
-from synmod import train
 from synmod.data import JsonDataModel, dump_json, problems
 from synmod.errors import AuthError, BudgetExceeded, ConfigError, EvaluationError, TrainerError, UnboundModelError
 from synmod.leaves import Json
@@ -53,7 +52,7 @@ async def evidence(bench: Bench, parent: State, rows: Sequence[str]) -> Evidence
     """Run a parent on train rows, and see what its failures blame."""
     rollouts = await bench.evaluate(parent, rows, split="train", calls=True)
     items = await bench.feedback(rollouts)
-    counts = train.blamed(items, rollouts, bench.best_score)
+    counts = bench.blamed(items, rollouts)
     return Evidence(parent, rows, items, sorted(counts, key=lambda path: -counts[path]))
 
 
@@ -175,6 +174,7 @@ class Reflective(Optimizer):
 
     kinds: ClassVar[tuple[TargetKind, ...]] = ("instruction", "value")
     ends: ClassVar[bool] = True
+    needs_reward = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -240,8 +240,7 @@ class Reflective(Optimizer):
         """Return a better value of one target: requested once more, with the reason, where the first cannot be used."""
         target = bench.targets[path]
         current: Any = state[path].value
-        expected = [train.as_json(bench.example(row).target) for row in found.rows]
-        records = records_of(found.items[path], bench.best_score, expected)
+        records = records_of(found.items[path], bench.best_score, [bench.expected(row) for row in found.rows])
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
         for _ in range(2):
             inputs = question(bench, state, path, records, accepted, tried, hint)
@@ -251,7 +250,8 @@ class Reflective(Optimizer):
                 if is_of_block_around(error) or isinstance(error, BudgetExceeded):
                     raise
                 if isinstance(error, _FATAL):
-                    raise EvaluationError(f"the proposer cannot be asked: {error}. What finished is kept.") from error
+                    cause = str(error).rstrip(".")
+                    raise EvaluationError(f"the proposer cannot be asked: {cause}. {bench.advice}") from error
                 bench.log("reflect", [path], "failed")
                 self._count("failed", f"{type(error).__name__}: {error}")
                 return None
@@ -286,7 +286,7 @@ class Reflective(Optimizer):
         if failed >= _FAILED_STEPS:
             raise TrainerError(
                 f"{type(self).__name__}: in {failed} steps the proposer gave nothing but errors, such as "
-                f"{asked['error']}. What finished is kept: mend the cause and run the same line again."
+                f"{asked['error'].rstrip('.')}. Mend the cause and run the same line again."
             )
 
     def remember(self, child: Child, *, accepted: bool) -> None:

@@ -95,13 +95,12 @@ def _keys(program: Program) -> Callable[[Module], str]:
 class Compiled:
     """What a program is trained by: reward, optimizer and metrics as objects."""
 
-    __slots__ = ("_first", "_optimizer", "metrics", "reward")
+    __slots__ = ("_optimizer", "metrics", "reward")
 
     def __init__(self, reward: Any, optimizer: Any, metrics: Iterable[Any]) -> None:
         self.reward = None if reward is None else train.rewards.reward_from(reward)
         self.metrics = train.metrics.metrics_from(metrics)
         self._optimizer: train.Optimizer = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
-        self._first = tree.state(self._optimizer, tree.OptState)
 
     @property
     def batch_size(self) -> int | None:
@@ -109,9 +108,8 @@ class Compiled:
         return getattr(self._optimizer, "minibatch", 32) if self._optimizer.learns_from_batches else None
 
     def fresh_optimizer(self) -> train.Optimizer:
-        """Return the optimizer with what it knew when it was compiled."""
-        tree.update(self._optimizer, self._first)
-        return self._optimizer
+        """Return a copy of the optimizer: one object may train several programs, each from the beginning."""
+        return self._optimizer.clone()
 
 
 M = TypeVar("M", bound=BaseModel, default=Any)
@@ -336,7 +334,7 @@ class Program(Module, Generic[M]):
     ) -> train.History:
         """Train the program: its Variables change, by the compiled optimizer, against the compiled reward.
 
-        Each `fit` begins with the optimizer as it was compiled, and with the program as it is.
+        Each `fit` begins with a copy of the compiled optimizer, and with the program as it is.
 
         Args:
             x: What `sm.load_examples` reads: rows, a file, a table.

@@ -17,7 +17,7 @@ from .examples import Example, Several, as_json, inputs_for, load_examples, trai
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
-    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind, blamed,
+    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind,
     crossover, mean, optimizer_from, real_number, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
@@ -28,7 +28,7 @@ __all__ = [
     "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
     "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
-    "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json", "blamed",
+    "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json",
     "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
     "mean", "metrics", "optimizer_from", "predicted", "real_number", "rewards", "run_once", "training_rows",
     "whole_number",

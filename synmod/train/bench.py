@@ -16,10 +16,10 @@ from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from synmod.cache import key_of
-from synmod.data import JsonDataModel, schema_of, thaw
-from synmod.errors import BudgetExceeded, EvaluationError
+from synmod.data import JsonDataModel, Schema, parts_of, schema_of, thaw
+from synmod.errors import BudgetExceeded, EvaluationError, TrainerError, whole
 from synmod.flow import together
-from synmod.leaves import Json, aio, json_equal, path_str, rng
+from synmod.leaves import Json, aio, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
@@ -27,7 +27,7 @@ from synmod.tree import State, state as state_of
 
 from .batches import ROW
 from .examples import Example, as_json
-from .optimizer import Candidate, FeedbackItem, Race, Routing, Target, values_at
+from .optimizer import Candidate, FeedbackByPath, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import CallRecord, Executor, Ran, Rollout
 from .runs import Budget, Key, Runner, identity_of
 
@@ -102,10 +102,12 @@ class Bench:
         routing: Takes feedback to the targets.
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
+        outputs: The schemas of what the program returns.
         room: How many rollouts the run may take; None for any number.
         run_seed: What `rng` draws from.
 
     Attributes:
+        advice: What to do after a failure, and what is kept of the run.
         batch: Ids of the rows of the present batch.
         step: Number of the present step.
         lines: What was logged, in order.
@@ -126,6 +128,7 @@ class Bench:
         *,
         targets: Mapping[str, Target],
         examples: Mapping[Split, Mapping[str, Example]],
+        outputs: Iterable[Schema] = (),
         room: int | None = None,
         run_seed: int = 0,
     ) -> None:
@@ -139,6 +142,11 @@ class Bench:
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
         self._limit, self._run_seed = room, run_seed
+        fields = [name for schema in outputs for name in parts_of(schema).fields]
+        self._field = fields[0] if len(fields) == 1 else None
+        """The only field that the program returns; None where it returns several."""
+        kept = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
+        self.advice = f"{kept} the cause and run the same line again."
         self._under_way: dict[Key, aio.Gate | None] = {}
         """Where others wait for a rollout; None where nobody does."""
         self._done: dict[Key, Rollout] = {}
@@ -171,6 +179,12 @@ class Bench:
     def example(self, row: str, split: Split = "train") -> Example:
         """Return a row."""
         return self._examples[split][row]
+
+    def expected(self, row: str) -> Json:
+        """Return the target of a train row as JSON; a label stands under the only field that the program returns."""
+        target = as_json(self.example(row).target)
+        is_whole = self._field is None or target is None or is_object(target)
+        return target if is_whole else {self._field: target}
 
     @property
     def rollouts(self) -> int:
@@ -393,10 +407,14 @@ class Bench:
         Raises:
             BudgetExceeded: They do not fit into the room; nothing was run.
             EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
+            TrainerError: An id is that of no row.
             StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
-        known, rows = self.candidate(state), self._examples[split]
+        known, rows, ids = self.candidate(state), self._examples[split], list(ids)
+        if unknown := [row for row in ids if row not in rows]:
+            named = ", ".join(map(repr, unknown[:3]))
+            raise TrainerError(f"bench.evaluate: {named} name no {split} row; give ids of bench.{split}.")
         credited = known if teacher is None else None
         run_as, model = known.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
@@ -472,12 +490,15 @@ class Bench:
 
         Raises:
             EvaluationError: The failure is not about the row.
+            TrainerError: The reward gives a critique for a module that there is not.
         """
         if ran.fault == "fatal":
+            cause = str(ran.error).rstrip(".")
             raise EvaluationError(
-                f"row {example.id!r} failed for a reason that all rows share: {ran.error}. What finished is kept: mend "
-                "the cause and run the same line again."
+                f"row {example.id!r} failed for a reason that all rows share: {cause}. {self.advice}"
             ) from ran.failure
+        if ran.feedback is not None:
+            self._routing.check(ran.feedback)
         return ran.result(
             Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
             void=ran.fault == "void",
@@ -506,10 +527,10 @@ class Bench:
             self._first += silent[: first - len(self._first)]
         many = self._faults >= _OUTAGE_ROWS and self._faults > _OUTAGE_SHARE * self._rows
         if any(silent) and (many or sum(self._first) > first / 2):
-            causes = list(dict.fromkeys(str(each.error) for each, is_so in zip(rollouts, silent, strict=True) if is_so))
+            failures = (str(each.error).rstrip(".") for each, is_so in zip(rollouts, silent, strict=True) if is_so)
             raise EvaluationError(
                 f"step {self.step}: {self._faults} of {self._rows} rollouts on {split} rows say nothing about the "
-                f"program: {'; '.join(causes[:3])}. What finished is kept: mend the cause and run the same line again."
+                f"program: {'; '.join([*dict.fromkeys(failures)][:3])}. {self.advice}"
             )
 
     # -- comparing ----------------------------------------------------------------------------------------------------
@@ -525,9 +546,12 @@ class Bench:
             block: Rows at a time.
             ids: The rows; None for all validation rows.
 
+        Raises:
+            TrainerError: `block` is not a count.
+
         Source: racing (Maron and Moore's Hoeffding races), paired.
         """
-        rows = self.validation if ids is None else tuple(ids)
+        rows, block = self.validation if ids is None else tuple(ids), whole("race: block", block, error=TrainerError)
         gains: list[float] = []
         for start in range(0, len(rows), block):
             part = rows[start : start + block]
@@ -626,6 +650,15 @@ class Bench:
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return the feedback of each target's module on rollouts that were run with `calls=True`."""
         return await self._routing.items(rollouts)
+
+    def blamed(self, feedback: FeedbackByPath, rollouts: Iterable[Rollout]) -> dict[str, int]:
+        """Return how many failing rollouts blame each target: those that their `parts` address, else all reached.
+
+        Args:
+            feedback: What `feedback` returned for them.
+            rollouts: The rollouts.
+        """
+        return self._routing.blamed(feedback, rollouts, self.best_score)
 
     def log(self, operator: str, paths: Iterable[str], word: Word, gain: float = 0.0, rows: int = 0) -> None:
         """Write one line: what was tried, on which paths, and what became of it."""

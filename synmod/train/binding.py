@@ -245,7 +245,8 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
     Raises:
         TrainerError: There is none; lists the Variables and why none fits.
     """
-    wanted = tree.variables(program, ... if optimizer.only is None else optimizer.only)
+    only, name = optimizer.only, type(optimizer).__name__
+    wanted = set(tree.variables(program)) if only is None else _matching(program, only, f"{name}: only")
     found = {
         path: target
         for path, target in targets_of(program, roles).items()
@@ -254,7 +255,7 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
     if not found:
         shown = [f"{path} ({role})" for path, role in roles.items()]
         raise errors.TrainerError(
-            f"{type(optimizer).__name__} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
+            f"{name} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
             f"trained Variables that its `only` takes. There are: {', '.join(shown) or 'none'}."
         )
     return found

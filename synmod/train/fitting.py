@@ -160,6 +160,10 @@ async def fit(
     if not trainer.bound or force_rebind:
         schemas = _schemas_of(trainer, first.inputs)
         await trainer.bind(schemas, _declaration_of(first.target), force_rebind=force_rebind)
+    if len(trainer.output_schemas) == 1:
+        schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
+        for metrics in (eval_metric, validation_metric):
+            evaluation.Metrics(listed(metrics)).check(*schemas)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:

@@ -204,7 +204,7 @@ class Optimizer(Module):
     from `bench.rng`. So neither concurrency, latency nor a restart changes what it does.
 
     Args:
-        only: Filter for the Variables that it may change; None for all that are trained.
+        only: Paths, globs or Filters of the Variables that it may change; None for all that are trained.
         language_model: The model that it calls; None for the default of the calling context.
         proposer: A module that gets a better value from a model, in place of `synmod.train.Proposer`.
         patience: Steps without an accepted candidate until it is done.
@@ -231,6 +231,8 @@ class Optimizer(Module):
     """The kinds of Variables that it can change."""
     ends: ClassVar[bool] = False
     """Whether it comes to an end by itself, so that `fit` needs no number of epochs."""
+    needs_reward: bool = False
+    """Whether it compares scores, so that there must be a reward."""
 
     def __init__(
         self,
@@ -354,14 +356,16 @@ def whole_number(optimizer: Optimizer, name: str, value: int, least: int = 1) ->
     return whole(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
 
 
-def real_number(optimizer: Optimizer, name: str, value: float, most: float = inf) -> float:
+def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0, most: float = inf) -> float:
     """Return a number of an optimizer's settings.
 
     Raises:
-        TrainerError: It is not a number from 0 to `most`.
+        TrainerError: It is not a number from `least` to `most`.
     """
-    if type(value) not in (int, float) or not 0 <= value <= most:
-        raise TrainerError(f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a number from 0 to {most}.")
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise TrainerError(
+            f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a number from {least} to {most}."
+        )
     return value
 
 
@@ -382,12 +386,17 @@ class Routing:
     def __init__(self, program: Module, targets: Iterable[Target]) -> None:
         self._targets = tuple(targets)
         modules = {path_str(path): value for path, value in iter_graph(program, Module)}
-        self._modules = {path_str(alias): module for module in modules.values() for alias in paths_of(program, module)}
+        self._modules: dict[str, Module] = {}
+        self._aliases: dict[str, list[str]] = {}
+        """All paths of the module at a path."""
+        for module in modules.values():
+            aliases = [path_str(alias) for alias in paths_of(program, module)]
+            self._modules.update((alias, module) for alias in aliases)
+            self._aliases.update((alias, aliases) for alias in aliases)
         self._owned: dict[str, list[str]] = {}
         for target in self._targets:
-            owner = modules[target.module]
-            for alias in paths_of(program, owner):
-                self._owned.setdefault(path_str(alias), []).append(target.path)
+            for alias in self._aliases[target.module]:
+                self._owned.setdefault(alias, []).append(target.path)
         self._routers = {path: each for path, each in self._modules.items() if _routes(each)}
         self.paths = frozenset({*self._owned, *self._routers})
 
@@ -420,9 +429,44 @@ class Routing:
                 feedback = told[call.parent_id]
                 told[call.call_id] = await self._routed(call, feedback)
                 for path in self._owned.get(call.path, ()):
-                    mine = _for_module(feedback, call.path)
+                    mine = self._for_module(feedback, call.path)
                     found[path].append(FeedbackItem(row, call.path, call.inputs, call.outputs, mine))
         return {path: tuple(items) for path, items in found.items()}
+
+    def _for_module(self, feedback: Feedback, path: str) -> Feedback:
+        """Return the feedback as one module receives it: a part that addresses it stands in place of the critique."""
+        if not feedback.parts:
+            return feedback
+        own = self._parts(feedback, path)
+        return replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
+
+    def _parts(self, feedback: Feedback, path: str) -> list[str]:
+        """Return the critiques that address a module, by whichever of its paths."""
+        aliases = self._aliases.get(path, [path])
+        return [text for key, text in feedback.parts.items() if any(matches(key, alias) for alias in aliases)]
+
+    def blamed(
+        self, items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rollout], best: float
+    ) -> dict[str, int]:
+        """Return how many failing rows blame each target: those their `parts` address, without parts all reached.
+
+        Args:
+            items: What `items` returned for the rollouts.
+            rollouts: The rows.
+            best: The highest score there is; a row below it fails.
+        """
+        failing = {
+            row: rollout.feedback or Feedback(rollout.score)
+            for row, rollout in enumerate(rollouts)
+            if rollout.score is not None and rollout.score < best
+        }
+        counts: dict[str, int] = {}
+        for path, each in items.items():
+            found = [(item, failing[item.row]) for item in each if item.row in failing]
+            rows = {item.row for item, told in found if not told.parts or self._parts(told, item.path)}
+            if rows:
+                counts[path] = len(rows)
+        return counts
 
     async def _routed(self, call: CallRecord, feedback: Feedback) -> Feedback:
         """Return what the calls below a call get: the same, unless its module says otherwise."""
@@ -446,40 +490,6 @@ def _routes(module: Module) -> bool:
 def matches(key: str, path: str) -> bool:
     """Whether a path or a glob means the path of a module or Variable."""
     return key == path or Path(key).matches(parse_path(path), None, False)
-
-
-def _for_module(feedback: Feedback, path: str) -> Feedback:
-    """Return the feedback as one module receives it: a part that addresses it stands in place of the critique."""
-    if not feedback.parts:
-        return feedback
-    own = [text for key, text in feedback.parts.items() if matches(key, path)]
-    return replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
-
-
-def blamed(items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rollout], best: float) -> dict[str, int]:
-    """Return how many failing rows blame each target: those their `parts` address, without parts all that were reached.
-
-    Args:
-        items: What `Routing.items` returned for the rollouts.
-        rollouts: The rows.
-        best: The highest score there is; a row below it fails.
-    """
-    failing = {
-        row: rollout.feedback
-        for row, rollout in enumerate(rollouts)
-        if rollout.score is not None and rollout.score < best
-    }
-    counts: dict[str, int] = {}
-    for path, each in items.items():
-        rows = {item.row for item in each if item.row in failing and _blames(failing[item.row], item.path)}
-        if rows:
-            counts[path] = len(rows)
-    return counts
-
-
-def _blames(feedback: Feedback | None, path: str) -> bool:
-    """Whether a failing row's feedback blames a module."""
-    return feedback is None or not feedback.parts or any(matches(key, path) for key in feedback.parts)
 
 
 # -- asking a model for a better value ---------------------------------------------------------------------------------

@@ -669,7 +669,15 @@ class Trainer:
             examples: Rows of each split by id, their inputs as data models.
             limits: How many rollouts the run may take, and how long; None for no limit.
             journal: Keeps what was paid for.
+
+        Raises:
+            TrainerError: Nothing that it may change, or no reward where it compares scores.
         """
+        if self.reward is None and optimizer.needs_reward:
+            raise TrainerError(
+                f"{type(optimizer).__name__} compares scores: give a reward, such as reward='exact_match'. "
+                "Reflect(accept='always') learns from critiques alone."
+            )
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
@@ -677,7 +685,10 @@ class Trainer:
             seed=values_at(self.program, targets), seconds=limits.seconds,
         )  # fmt: skip
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
-        return Bench(runner, routing, targets=targets, examples=examples, room=limits.rollouts, run_seed=run_seed)
+        return Bench(
+            runner, routing, targets=targets, examples=examples, outputs=dict(self._binding.outputs).values(),
+            room=limits.rollouts, run_seed=run_seed,
+        )  # fmt: skip
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,26 @@ def of_task(row):
     return {"inputs": row.inputs, "outputs": row.target}
 
 
+@pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
+async def test_a_bare_label_teaches_what_its_object_does(optimizer):
+    """It stands for the only field that the program returns."""
+    found = []
+    for bare in (False, True):
+        task = tickets(0)
+        rows = [replace(row, target=row.target["desk"]) for row in task.train] if bare else task.train
+        await fitted(replace(task, train=rows), optimizer(max_examples=4, sets=3), 120)
+        found.append(sm.state(task.program))
+    assert found[0] == found[1]
+    assert found[0][EXAMPLES].value
+
+
+def test_a_threshold_that_is_no_score():
+    """Said when it is made."""
+    for wrong in ("0.5", True, float("nan")):
+        with pytest.raises(sm.TrainerError, match="threshold is"):
+            RandomFewShot(threshold=wrong)
+
+
 # -- tickets -----------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from synmod.optimizers.mipro import LinearScores
 from synmod.testing import ChoiceTask, tickets
 from synmod.train import Batch, Trainer
 
+from .doubles import Failing
+
 
 async def fitted(task, optimizer=None, concurrency=64, **options):
     """Run Mipro on a task; return its History."""
@@ -163,6 +165,10 @@ async def test_what_it_cannot_choose_from_is_an_error():
         await fitted(task, Mipro(max_examples=0, proposals={"0/stile": ["choice 1"]}))
     with pytest.raises(TrainerError, match="width is 0"):
         Mipro(width=0)
+    with pytest.raises(TrainerError, match="give a list of texts"):
+        Mipro(proposals={"0/style": "choice 1"})
+    with pytest.raises(TrainerError, match="gave no text: ModelError: no answer"):
+        await fitted(task, Mipro(max_examples=0, proposer=Failing()))
 
 
 @pytest.mark.slow

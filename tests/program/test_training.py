@@ -97,9 +97,34 @@ async def test_predict_raises_or_collects():
     assert (first["word"], failed.index, last["word"]) == ("a", 1, "c")
 
 
-async def test_a_second_fit_begins_with_the_optimizer_as_compiled():
-    """One that was done is not done for other rows."""
+@pytest.mark.parametrize("programs", [[program()] * 2, [program(), program()]], ids=["same", "another"])
+async def test_each_fit_begins_with_the_optimizer_as_it_was_made(programs):
+    """One that was done with some rows is not done for others, in the same program or in another one."""
+    optimizer = sm.optimizers.BootstrapFewShot(max_examples=2, sets=3, patience=2)
+    for taught, half in zip(programs, (ROWS[:4], ROWS[4:8]), strict=True):
+        taught.compile("exact_match", optimizer)
+        assert len(await taught.fit(half, "word", verbose=0)) >= 1
+    assert not optimizer.done
+
+
+OPTIMIZERS = ["RandomFewShot", "BootstrapFewShot", "Mipro", "Gepa", "Omega", "Reflect"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+async def test_what_compares_scores_needs_a_reward(name):
+    """Refused before the first call, not paid for to change nothing; critiques alone are enough to be taken at once."""
     taught = program()
-    taught.compile(reward="exact_match", optimizer="random_few_shot")
-    for half in (ROWS[:4], ROWS[4:8]):
-        assert len(await taught.fit(half, "word", verbose=0)) == 1
+    taught.compile(optimizer=getattr(sm.optimizers, name)())
+    with sm.track_usage() as usage, pytest.raises(sm.TrainerError, match=f"{name} compares scores.*reward"):
+        await taught.fit(ROWS[:4], "word", verbose=0)
+    assert usage.calls == 0
+    assert not sm.optimizers.Reflect(accept="always").needs_reward
+
+
+async def test_a_misspelt_mask_of_a_metric_is_refused_before_the_first_call():
+    """As that of a reward is."""
+    taught = program()
+    taught.compile("exact_match", metrics=[sm.metrics.Accuracy(["wrod"])])
+    with sm.track_usage() as usage, pytest.raises(sm.SchemaError, match="Did you mean 'word'"):
+        await taught.fit(ROWS[:4], "word", verbose=0)
+    assert usage.calls == 0

@@ -166,6 +166,32 @@ def test_lines_stand_by_place_not_by_time():
     assert [line["rows"] for line in bench.lines] == [0, 1, 2, 0]
 
 
+def test_rows_and_blocks_that_cannot_be():
+    """Ids that are those of no row, and a block of no rows, which would race without an end."""
+    bench, seed, _ = made()
+
+    async def main():
+        with pytest.raises(sm.TrainerError, match="'x' name no train row"):
+            await bench.evaluate(seed, [*bench.train, "x"], split="train")
+        for block in (0, -1):
+            with pytest.raises(sm.TrainerError, match="race: block"):
+                await bench.race(seed, seed, block=block)
+
+    asyncio.run(main())
+    assert bench.rollouts == 0
+
+
+async def test_a_part_that_names_no_module_ends_the_run():
+    """Also where no feedback is routed."""
+    task = RuleTask(stages=2, rules=2, rows=6)
+    task.program.compile(
+        lambda: sm.Feedback(0.0, parts={"frist": "shorter"}), sm.optimizers.Gepa(proposer=task.proposer)
+    )
+    with pytest.raises(sm.TrainerError, match="'frist', and no module stands there") as caught:
+        await task.program.fit(task.train, verbose=0)
+    assert not getattr(caught.value, "__notes__", [])
+
+
 def test_an_unknown_path_is_refused():
     """A State may have targets alone."""
     bench, seed, _ = made()

@@ -167,6 +167,32 @@ async def test_parts_address_modules():
         await run({"frist": "you"})
 
 
+@pytest.mark.parametrize("path", ["first", "second"])
+async def test_parts_address_a_shared_module_by_each_of_its_paths(path):
+    """It is blamed and told, whichever of them the reward names."""
+    asked = []
+
+    class Note(sm.Module):
+        async def call(self, inputs):
+            asked.append((inputs["path"], [record["critique"] for record in inputs["records"]]))
+            return sm.JsonDataModel({"value": "b"}, schema={"type": "object", "properties": {"value": {}}})
+
+    class Shared(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = self.second = Worker("a")
+            self.third = Worker("c")
+
+        async def call(self, inputs: Query) -> Answer:
+            await self.first(inputs)
+            return await self.third(inputs)
+
+    trainer = sm.Trainer(Shared(), reward=lambda: sm.Feedback(0.0, "all", parts={path: "you"}))
+    with pytest.warns(sm.SynmodWarning, match="no validation rows"):
+        await trainer.fit([asking("a")], optimizer=sm.optimizers.Reflect(proposer=Note(), patience=1))
+    assert asked == [("first/mark", ["you"])]
+
+
 async def test_backward_without_a_reward_or_labels():
     """The message names what to give."""
     trainer = await ready()
