@@ -10,7 +10,7 @@ from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, declared_inputs, input_spec_of, own_inputs_of
 
-from .examples import Example, Several, declared_of, fitted, input_names
+from .examples import Example, Several, declared_of, defaults_of, fitted, input_names
 from .optimizer import Optimizer, Routing, Target, matches
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
@@ -155,17 +155,6 @@ def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
 def declared_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:
     """Return what a program declares of each input, by name; None where it declares nothing."""
     return dict(zip(input_names(program), leaves.leaves(declared_of(program)), strict=False))
-
-
-def defaults_of(program: Module) -> dict[str, Any]:
-    """Return what stands for each input that a row may leave out: the default of a parameter, or None."""
-    names, own = input_names(program), leaves.leaves(own_inputs_of(program))
-    if own:
-        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
-        return {name: None for name, origin in origins if origin is not None and origin.optional}
-    call = program._record.declaration.call
-    optional = [each for each in call.positional if each.takes_none or not each.required]
-    return {each.name: None if each.required else call.signature.parameters[each.name].default for each in optional}
 
 
 def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Several:

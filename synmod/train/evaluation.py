@@ -213,7 +213,6 @@ class _Evaluator:
         self._results: list[ExampleResult] = []
         self._errors: list[ExampleResult] = []
         self._usage = NO_USAGE
-        self._folded = self._scored = 0
         self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
         self._begun = self._done = self._failed = self._judged = 0
         self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
@@ -241,7 +240,7 @@ class _Evaluator:
             result = replace(result, score=self._score_of_failure)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._done += 1
-        self._judged += ran.feedback is not None
+        self._judged += ran.feedback is not None and ran.feedback.score is not None
         if result.error is not None:
             self._failed += 1
             self.cause = self.cause or ran.failure
@@ -307,7 +306,6 @@ class _Evaluator:
                     self._failed += 1
                     self.cause = self.cause or error
                     result = replace(result, error=ExampleError.of(error, ""))
-        self._folded += 1
         if result.usage is not NO_USAGE:
             self._usage = self._usage + result.usage
         if result.error is not None:
@@ -317,7 +315,6 @@ class _Evaluator:
         if result.score is not None:
             self._sum += result.score
             self._scores += 1
-            self._scored += result.feedback is not None
 
     def check_end(self) -> None:
         """Look at the whole set once it has ended.
@@ -345,7 +342,7 @@ class _Evaluator:
         metrics, _ = self.metrics.results()
         return Evaluation(
             self._sum / self._scores if self._scores else None, MappingProxyType(metrics), tuple(self._results),
-            tuple(self._errors), self._usage, self._clock.now() - self._started, self._folded, self._scored,
+            tuple(self._errors), self._usage, self._clock.now() - self._started, self._done, self._judged,
         )  # fmt: skip
 
 
@@ -491,16 +488,15 @@ class Metrics:
         found: dict[str, float] = {}
         failure: Exception | None = None
         for name, metric in zip(self._bound, self.given, strict=True):
-            counting, fault = self._objects.get(name), self._faults.get(name)
-            value: Any = self._sums[name] / (self._rows or 1) if counting is None else None
             try:
-                if counting is not None:
-                    if counting is not metric:
-                        tree.update(metric, tree.state(counting))
-                    value = counting.result()
+                counting = self._objects.get(name)
+                if counting is not None and counting is not metric:
+                    tree.update(metric, tree.state(counting))
+                value: Any = self._sums[name] / (self._rows or 1) if counting is None else counting.result()
             except Exception as error:  # noqa: BLE001  # of a part of the data it may have none
-                fault = fault or error
-            if fault is not None:
+                failure = failure or self._faults.get(name) or error
+                continue
+            if fault := self._faults.get(name):
                 failure = failure or fault
                 continue
             several = leaves.is_object(value)

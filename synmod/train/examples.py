@@ -153,12 +153,15 @@ def _parameters(program: Module) -> list[Any]:
     return [each for each in program._record.declaration.call.positional if each.name != "training"]
 
 
-def _required_of(program: Module) -> list[str]:
-    """Return the names of the inputs that every row must have, where a program takes several."""
-    if not own_inputs_of(program):
-        return [parameter.name for parameter in _parameters(program) if not parameter.takes_none]
-    origins = [each._origin for each in leaves(own_inputs_of(program))]
-    return [name for name, of in zip(input_names(program), origins, strict=True) if of is None or not of.optional]
+def defaults_of(program: Module) -> dict[str, Any]:
+    """Return what stands for each input that a row may leave out: the default of a parameter, or None."""
+    names, own = input_names(program), leaves(own_inputs_of(program))
+    if own:
+        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
+        return {name: None for name, origin in origins if origin is not None and origin.optional}
+    call = program._record.declaration.call
+    optional = [each for each in call.positional if each.takes_none or not each.required]
+    return {each.name: None if each.required else call.signature.parameters[each.name].default for each in optional}
 
 
 @checks_keywords
@@ -419,7 +422,9 @@ class Columns:
         self._single: Any = None if by_name else next(iter(leaves(nest)), None)
         self._inputs: list[str] = names if by_name else [] if self._single is None else list(self._single.keys())
         schema: Any = {} if self._single is None else schema_of(self._single)
-        self._required: list[str] = _required_of(program) if by_name and program else schema.get("required", [])
+        self._defaults = defaults_of(program) if program and by_name else {}
+        required: list[str] = names if by_name else schema.get("required", [])
+        self._required = [name for name in required if name not in self._defaults]
         schemas = {name: schema_of(each) for name, each in self._symbols.items() if each is not None}
         of_inputs = {name: partial(is_valid, each) for name, each in schemas.items()}
         self._cells = {**_accepts(outputs), **_accepts(self._single), **of_inputs}
@@ -480,7 +485,8 @@ class Columns:
             if missing:
                 raise DataError(f"there is no input {missing[0]!r}.{did_you_mean(missing[0], fields or inputs)}")
             if self._symbols:
-                return {name: fitted(symbol, inputs.get(name)) for name, symbol in self._symbols.items()}
+                given = {**self._defaults, **inputs}
+                return {name: fitted(symbol, given[name]) for name, symbol in self._symbols.items()}
         return inputs if self._single is None else fitted(self._single, inputs)
 
 
@@ -655,7 +661,8 @@ def inputs_for(program: Module, example: Example) -> Any:
         if is_object(inputs) and kind_of(declared) == SEQUENCE:
             parts = dict(zip(input_names(program), leaves(declared), strict=True))
             if own_inputs_of(program) or set(inputs) <= set(parts):
-                return Several(fitted(part, inputs.get(name)) for name, part in parts.items())
+                given = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
+                return Several(fitted(part, given.get(name)) for name, part in parts.items())
             declared = leaves(declared)[0]  # the others have defaults
         return inputs if is_wrapped else fitted(declared, inputs)
     except SchemaError as error:
@@ -668,19 +675,13 @@ def fitted(declared: Any, inputs: Any) -> Any:
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
-        return _wrapped(declared, inputs)
+        known: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
+        return JsonDataModel[Any](inputs, **known)
     if is_object(declared) and is_object(inputs):
         return {name: fitted(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
         return [fitted(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
     return inputs
-
-
-def _wrapped(symbol: SymbolicDataModel, json: Any) -> JsonDataModel[Any]:
-    """Return a value of plain JSON for a symbol, of its class where it has one."""
-    if symbol._model is not None:
-        return JsonDataModel(json, data_model=symbol._model)
-    return JsonDataModel(json, schema=symbol._schema)
 
 
 def digest_of(nest: Any) -> str:

@@ -428,17 +428,13 @@ class Routing:
             for call in rollout.calls:
                 feedback = told[call.parent_id]
                 told[call.call_id] = await self._routed(call, feedback)
+                if feedback.parts:  # one that addresses a module stands in place of the critique
+                    own = self._parts(feedback, call.path)
+                    feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
+                item = FeedbackItem(row, call.path, call.inputs, call.outputs, feedback)
                 for path in self._owned.get(call.path, ()):
-                    mine = self._for_module(feedback, call.path)
-                    found[path].append(FeedbackItem(row, call.path, call.inputs, call.outputs, mine))
+                    found[path].append(item)
         return {path: tuple(items) for path, items in found.items()}
-
-    def _for_module(self, feedback: Feedback, path: str) -> Feedback:
-        """Return the feedback as one module receives it: a part that addresses it stands in place of the critique."""
-        if not feedback.parts:
-            return feedback
-        own = self._parts(feedback, path)
-        return replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
 
     def _parts(self, feedback: Feedback, path: str) -> list[str]:
         """Return the critiques that address a module, by whichever of its paths."""

@@ -163,6 +163,13 @@ class Two(sm.Module):
         return query if facts is None else Text(text=" ".join(facts.facts))
 
 
+class Defaulted(sm.Module):
+    """Takes two inputs, of which one has a value of its own."""
+
+    async def call(self, query: Text, facts: Facts = Facts(facts=["known"])) -> Text:
+        return Text(text=f"{query.text} {facts.facts[0]}")
+
+
 class Optional(sm.DataModel):
     """An input without required fields."""
 
@@ -182,6 +189,9 @@ async def test_rows_of_several_inputs(tmp_path):
         with pytest.raises(sm.DataError, match="there is no input 'query'"):
             await sm.load_examples([{"facts": {"facts": []}}], program=taking)
     assert [output["text"] for output in await composed.predict([{"query": {"text": "t"}}])] == ["t"]
+    row = {"query": {"text": "t"}}
+    for rows in ([row], await sm.load_examples([row], program=Defaulted())):
+        assert (await sm.evaluate(Defaulted(), rows)).results[0].outputs["text"] == "t known"
 
 
 async def test_a_row_of_optional_fields_may_be_empty():
