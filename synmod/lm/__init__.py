@@ -18,7 +18,9 @@ from .model import (
     set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
-from .options import ENVIRONMENT, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params
+from .options import (
+    ENVIRONMENT, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params, without_secrets,
+)
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved
 from .records import (
     ATTRIBUTES, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
@@ -36,5 +38,5 @@ __all__ = [
     "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order", "input_fields", "is_strict",
     "jinja_prompt", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
     "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
-    "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
+    "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within", "without_secrets",
 ]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
 from synmod.data import trusted_schema
-from synmod.leaves import aio, current_clock, dump_json
+from synmod.leaves import aio, current_clock, dump_json, with_label
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
-from .options import Limit, shortened
+from .options import Limit, shortened, without_secrets
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .streaming import STREAMS, Relay
@@ -136,8 +136,8 @@ class ModelCall:
         error.request_id = error.request_id and scrub(error.request_id)
         if isinstance(error, errors.BadReplyError):
             error.text = scrub(error.text)
-            error.errors = tuple((pointer, scrub(problem)) for pointer, problem in error.errors)
-        module = "" if self.frame is None else f"module: {self.path or self.frame.name}   "
+            error.errors = tuple((scrub(pointer), scrub(problem)) for pointer, problem in error.errors)
+        module = "" if self.frame is None else f"module: {with_label(self.path, self.frame.name)}   "
         error.ending = "\n  ".join(["", *filter(None, [self.note]), f"{module}requests sent: {self.requests}"])
         room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
         error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
@@ -156,12 +156,14 @@ async def answer(
     for model in models:
         try:
             return await reported(model, request_to(model), timeout_s or model.settings.timeout_s, _remembered)
-        except errors.ModelError as error:
-            if first is None:
+        except (errors.ModelError, errors.ConfigError) as error:
+            if first is not None:
+                errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
+            elif isinstance(error, errors.ModelError):
                 first = error
             else:
-                errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
-            if error.streamed or not isinstance(error, _FALLS_BACK):
+                raise
+            if not isinstance(error, _FALLS_BACK) or error.streamed:
                 break
     try:
         aio.reraise(cast("errors.ModelError", first))
@@ -240,10 +242,10 @@ async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> 
         if (found := await find()) is not None:  # an equal call may just have ended
             return found
         reply = await _valid(call, request)
-        entry = records.entry_of(reply)
-        text = dump_json(entry)
-        if reply.finish_reason != "length" and call.model.secrets.scrubbed(text) == text:
-            await cache.keep(key, entry)
+        if reply.finish_reason != "length" and (entry := records.entry_of(reply)) is not None:
+            text = dump_json(entry)
+            if without_secrets(text, call.model.secrets.known()) == text:
+                await cache.keep(key, entry)
         return reply
 
     return await once(call, (key, request.data_model), ask)

@@ -7,6 +7,7 @@ may run at once, and how many requests and tokens may leave in any minute.
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import re
@@ -20,7 +21,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError, RequestError
-from synmod.leaves import FrozenDict, Json, aio, checks_keywords, current_clock, did_you_mean, frozen, frozen_dict
+from synmod.leaves import (
+    FrozenDict,
+    Json,
+    aio,
+    checks_keywords,
+    current_clock,
+    did_you_mean,
+    frozen,
+    frozen_dict,
+    pointer,
+)
 
 
 class Sampling(TypedDict, total=False):
@@ -569,10 +580,8 @@ class Secrets:
         return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
 
     def scrubbed(self, text: str) -> str:
-        """Return a text with `***` for every secret; the longest first, since one may hold another."""
-        for secret in sorted(self.known(), key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return text
+        """Return a text of an error, which may have been cut, with `***` for every secret."""
+        return without_secrets(text, self.known(), cut=True)
 
 
 def _first_of(names: Iterable[str]) -> str:
@@ -584,6 +593,44 @@ def environment_secrets() -> frozenset[str]:
     """Return the credentials that the environment holds, of every provider in the table."""
     names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
     return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
+
+
+_AS_IT_IS: Final = re.compile(r"[\w .:=+-]*")  # is written alike everywhere
+
+
+def _forms(secret: str) -> set[str]:
+    """Return how a secret may be written: as it is, in JSON, in JSON within JSON, in a pointer; and each by `repr`."""
+    if _AS_IT_IS.fullmatch(secret):
+        return {secret}
+    in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
+    written = {secret, in_json, json.dumps(in_json, ensure_ascii=False)[1:-1], pointer([secret])[1:]}
+    return written | {repr(text)[1:-1] for text in written}
+
+
+def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> str:
+    """Return a text with `***` for every secret, however it is written; the longest first: one may hold another.
+
+    Args:
+        text: Plain text or JSON.
+        secrets: What no file and no error may show.
+        cut: Whether parts of the text may have been cut: then a secret's beginning, of eight characters and more,
+            counts too where no letter follows it.
+
+    Example:
+        >>> without_secrets("got 'key-12345", ["key-123456789"], cut=True)
+        "got '***"
+    """
+    forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+    for written in forms:
+        text = text.replace(written, "***")
+    for written in forms if cut else ():
+        at = text.find(written[:_SHORTEST])
+        while at >= 0:
+            end = at + len(os.path.commonprefix([written, text[at : at + len(written)]]))  # noqa: RUF071  (characters)
+            if not text[end : end + 1].isalnum():
+                text = f"{text[:at]}***{text[end:]}"
+            at = text.find(written[:_SHORTEST], at + 1)
+    return text
 
 
 def shortened(text: str, most: int = 2_000) -> str:

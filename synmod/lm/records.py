@@ -448,16 +448,20 @@ def request_content(request: LMRequest, adapter: Adapter) -> Json:
 
 _KEPT: Final = ("text", "json", "message", "tool_calls", "reasoning", "finish_reason", "model", "request_id")
 _PLAIN: Final = LMReply()
+_DEEPEST_ENTRY: Final = 100  # the value of a reply, with 50 levels at most, stands in it
 
 
 def entry_of(reply: LMReply) -> Json:
-    """Return what a cache keeps of a reply: what is not as usual."""
+    """Return what a cache keeps of a reply: what is not as usual; None where it is not JSON (half a character)."""
     entry = {name: value for name in _KEPT if (value := getattr(reply, name)) != getattr(_PLAIN, name)}
     if reply.message == message("assistant", reply.text):
         del entry["message"]
     if reply.tool_calls:
         entry["tool_calls"] = list(reply.tool_calls)
-    return entry
+    try:
+        return frozen(entry, _DEEPEST_ENTRY)
+    except DataError:
+        return None
 
 
 def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:

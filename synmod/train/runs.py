@@ -148,13 +148,11 @@ class Journal:
             )
 
     def _scrubbed(self, note: dict[str, Any]) -> dict[str, Any]:
-        """Return a note with `***` for every secret; the longest first, since one may hold another."""
+        """Return a note with `***` for every secret."""
         secrets = self._environment.union(*(each.own() for each in self._secrets))
         text = dump_json(note) if secrets else ""
-        found = [written for secret in secrets if (written := dump_json(secret)[1:-1]) in text]
-        for secret in sorted(found, key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return parse_json(text) if found else note
+        scrubbed = lm.without_secrets(text, secrets)
+        return note if scrubbed == text else parse_json(scrubbed)
 
 
 def _paid(records: Cache | None) -> tuple[int, Usage, float]:

@@ -1,6 +1,7 @@
 """The cache of a model: what makes requests equal, what is stored, and who sends the one request."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from synmod.lm import LMRequest, request_key, turns
 from synmod.testing import FunctionLM
 from tests.clock import ManualClock
 from tests.lm.in_module import inside
+from tests.lm.loopback import completion
 
 ANSWER = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 OTHER = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
@@ -244,6 +246,40 @@ async def test_errors_and_invalid_replies_are_not_stored(bad):
     assert cache.items() == []
     assert not (await lm("?", ANSWER)).cached
     assert len(cache.items()) == 1
+
+
+async def test_a_reply_as_deep_as_a_value_may_be_is_stored():
+    """Fifty levels are valid, and stand one deeper in the entry."""
+    lm = FunctionLM(lambda _: "[" * 50 + "]" * 50, cache=sm.Cache())
+    first, again = [await lm("?", {"type": "array"}) for _ in range(2)]
+    assert (first.json == again.json, again.cached) == (True, True)
+
+
+async def test_a_reply_that_is_not_json_is_returned_and_not_stored():
+    """Half a character was paid for."""
+    lm = FunctionLM(lambda _: "half: \ud83d", cache=sm.Cache())
+    assert (await lm("?")).text == "half: \ud83d"
+    assert lm.cache.items() == []
+
+
+async def test_an_id_in_other_bytes_than_utf_8_does_no_harm():
+    """What a server writes into a header is nobody's fault here."""
+    body = json.dumps(completion("hello").body).encode()
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nx-request-id: id-\xff\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        base = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        lm = sm.LanguageModel("openai/m", api_base=base, cache=sm.Cache())
+        assert [(reply.request_id, reply.cached) for reply in [await lm("?") for _ in range(2)]] == [
+            ("id-?", False),
+            ("id-?", True),
+        ]
+        await lm.aclose()
 
 
 async def test_a_text_that_was_cut_off_is_returned_and_not_stored():

@@ -37,6 +37,16 @@ async def test_mistakes_to_correct_are_not_passed_on(error):
     assert second.requests == []
 
 
+async def test_a_fallback_without_a_price_leaves_the_first_error():
+    """Under a limit of cost it cannot answer: what failed first is raised, and the rest is a note."""
+    first = failing(sm.UnavailableError("down"), attempts=1, price=(1, 1), fallback=FunctionLM(lambda _: "x"))
+    with sm.budget(cost_usd=1), pytest.raises(sm.UnavailableError, match="down") as caught:
+        await first("?")
+    assert "ConfigError" in caught.value.__notes__[0] and "price=" in caught.value.__notes__[0]
+    with sm.budget(cost_usd=1), pytest.raises(sm.ConfigError, match="price="):
+        await FunctionLM(lambda _: "x", fallback=first)("?")
+
+
 async def test_if_all_fail_the_first_error_is_raised_with_notes():
     """One note for each other model, in order, with its error."""
     models = [failing(error, model=f"m/{n}") for n, error in enumerate(FALLS_BACK[1:])]

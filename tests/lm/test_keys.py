@@ -1,13 +1,16 @@
 """Keys: where they come from, when they are missing, and that they do not show."""
 
+import json
+
 import pytest
 from pydantic import SecretStr
 
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError
-from synmod.lm import ENVIRONMENT, LanguageModel
+from synmod.lm import ENVIRONMENT, LanguageModel, without_secrets
 from synmod.testing import FunctionLM
 from tests.lm.in_module import inside
+from tests.lm.loopback import Answer, ask
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +134,65 @@ async def test_a_key_in_a_bad_reply_is_not_shown():
     with pytest.raises(BadReplyError) as caught:
         await lm("?", {})
     assert caught.value.text == "not JSON: ***"
+
+
+LONG = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+STRICT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+SEARCH = {"name": "search", "parameters": {"type": "object", "properties": {"q": {"type": "integer"}}}}
+ECHOES = {
+    "a value": lambda text: json.dumps({"a": text}),
+    "a key": lambda text: json.dumps({"a": 1, text: 1}),
+    "a key that repeats": lambda text: f'{{"{text}": 1, "{text}": 2}}',
+    "a tool": lambda text: sm.ToolCall("1", text, {}),
+    "an argument": lambda text: sm.ToolCall("1", "search", {"q": text}),
+    "arguments": lambda text: sm.ToolCall("1", "search", text),
+    "a draft": lambda text: [sm.LMChunk(f'{{"b": "{text}"}} {{"a": 1}}')],
+}
+
+
+def shown(error):
+    """All that an error shows."""
+    return repr([str(error), error.text, error.errors, error.provider_message])
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+async def test_no_beginning_of_a_key_stays_where_a_text_is_cut(echo):
+    """Wherever the key stands in what a model writes: errors quote the beginnings of texts."""
+    for before in range(0, 240, 5):
+        lm = FunctionLM(lambda _, text="x" * before + LONG: ECHOES[echo](text), api_key=LONG, attempts=1)
+        tools = [SEARCH] if "tool" in echo or "argument" in echo else None
+        with pytest.raises(BadReplyError) as caught:
+            async with await lm("?", None if tools else STRICT, tools, stream=True) as stream:
+                async for _ in stream:
+                    pass
+        assert LONG[:8] not in shown(caught.value), before
+
+
+@pytest.mark.parametrize("before", [140, 150, 170, 190, 1_300, 1_470, 1_490, 1_980])
+async def test_no_beginning_of_a_key_stays_of_what_a_provider_sends(before):
+    """A body that writes it in escapes; a reply that cannot be read."""
+    escaped = json.dumps({"error": {"message": "x" * before + LONG}}).replace("-", "\\u002d").encode()
+    for answer in (Answer(400, raw=escaped), Answer(200, raw=f"{'x' * before}{LONG}".encode())):
+        error, _ = await ask(answer, api_key=LONG)
+        assert LONG[:8] not in f"{error} {error.provider_message}"
+
+
+async def test_a_key_with_signs_is_found_however_it_is_written():
+    """With quotes and slashes, as text, in JSON, and in JSON within JSON."""
+    key = 'sk-quote"back\\slash/xyz-0123456789'
+    written = [key, json.dumps(key), json.dumps(json.dumps(key)), repr(key), json.dumps({"a": [key]})]
+    assert without_secrets("\n".join(written), [key]).count("***") == 5
+    lm = FunctionLM(lambda _: json.dumps({key: key, "b": json.dumps(key)}), api_key=key, attempts=1)
+    with pytest.raises(BadReplyError) as caught:
+        await lm("?", STRICT)
+    assert "0123456789" not in shown(caught.value)
+    kept = FunctionLM(lambda _: json.dumps({"b": key}), api_key=key, cache=sm.Cache())
+    await kept("?")
+    assert kept.cache.items() == []
+
+
+def test_only_what_was_cut_is_taken_for_the_beginning_of_a_key():
+    """Words that begin as a key does stay."""
+    held = secrets(api_key="/home/user/keys.json")
+    assert held.scrubbed("/home/user/notes.txt") == "/home/user/notes.txt"
+    assert held.scrubbed("got '/home/user") == "got '***"

@@ -93,6 +93,11 @@ async def test_the_text_of_an_error_has_the_exact_shape():
     with pytest.raises(RateLimitError) as caught:
         await inside("pipeline/writer", lambda: lm("?"))
     assert str(caught.value) == "testing/scripted: busy\n  module: pipeline/writer   requests sent: 1"
+    asking = sm.Generator(
+        {"answer": str}, language_model=ScriptedLM([RateLimitError("busy")], attempts=1), name="draft"
+    )
+    with pytest.raises(RateLimitError, match=r"module: 0 \(draft\)   requests"):
+        await sm.Sequential([asking])(sm.JsonDataModel({"query": "?"}, schema={"type": "object"}))
 
 
 async def test_every_error_tells_where_and_when():
