@@ -210,10 +210,11 @@ async def load_examples(
     if limit is not None:
         whole("load_examples: limit", limit, 0)
     found, renamed = await _records(source, limit), dict(rename or {})
-    known_fields = {renamed.get(name, name): None for _, record in found for name in _fields_of(record)}
-    names, targets = _names_or_rows(y, None if not found else known_fields)
+    is_name = y is None or isinstance(y, str)
+    fields = {} if is_name else {renamed.get(name, name): None for _, row in found for name in _fields_of(row)}
+    names, targets = _names_or_rows(y, fields if found else None)
     if targets is not None and (len(targets) < len(found) or (limit is None and len(targets) > len(found))):
-        hint = did_you_mean(targets[0], known_fields) if targets and isinstance(targets[0], str) else ""
+        hint = did_you_mean(targets[0], fields) if targets and isinstance(targets[0], str) else ""
         raise ArgumentError(
             f"load_examples: {len(targets)} targets for {len(found)} rows; give one each, or names of fields.{hint}"
         )
@@ -229,7 +230,8 @@ async def load_examples(
             example = columns.example(record if targets is None else (record, targets[number]))
             _check_id(example, known)
             for leaf in leaves(example.target):
-                frozen({"target": leaf})  # which raises for what is not JSON
+                if not isinstance(leaf, str):
+                    frozen({"target": leaf})  # which raises for what is not JSON
             examples.append(example)
         except (DataError, SchemaError, ArgumentError) as error:
             faults.append(f"{place}: {error}")
