@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -45,6 +45,17 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
 
     Source: SQLite's atomic commit, `write-file-atomic`.
     """
+    with aside(path, data) as put:
+        put()
+    return Path(path)
+
+
+@contextmanager
+def aside(path: str | os.PathLike[str], data: bytes | str) -> Generator[Callable[[], None]]:
+    """Write a file aside, and yield what puts it in its place; the end of the block syncs that. See `write_atomic`.
+
+    So several files are put in place only once all of them are written.
+    """
     content = data.encode() if isinstance(data, str) else data
     with _step(path, "finding the file"):
         target = Path(os.path.realpath(path))
@@ -54,6 +65,11 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
             folder.mkdir(mode=0o700, exist_ok=True)
             _LOG.warning("%s: made the folder %s", os.fsdecode(path), folder)
     temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}.tmp")  # at most 222 bytes
+
+    def put() -> None:
+        with _step(path, "replacing the file"):
+            os.replace(temporary, target)
+
     try:
         with _step(path, "writing the temporary file"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -62,15 +78,13 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.chmod(mode)
-        with _step(path, "replacing the file"):
-            os.replace(temporary, target)
+        yield put
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
     with _step(path, "the last sync of the folder", "The new file is complete; a power cut could still undo it."):
         _sync_folder(target.parent)
-    return Path(path)
 
 
 @contextmanager

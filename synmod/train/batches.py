@@ -270,7 +270,7 @@ def sliced(rows: int, loads: Sequence[float]) -> list[int]:
 # -- rows that run -----------------------------------------------------------------------------------------------------
 
 ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
-"""The number of the row that is running here, in its batch; None outside of one."""
+"""The number of the row that is running here, in its batch or evaluation; None outside of one."""
 
 
 class Row(NamedTuple):

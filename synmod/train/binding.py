@@ -299,7 +299,8 @@ def check_presented(roles: Mapping[str, Role], params: Any, aux: Any, allow_miss
             found |= named
     if missing and not allow_missing:
         raise errors.StateError(
-            f"Values by path: not presented: {', '.join(missing)}; allow_missing=True lets them keep what they have."
+            f"Values by path: not presented: {', '.join(missing)}. allow_missing=True, or strict=False of a load, lets "
+            "them keep what they have."
         )
     return found
 

@@ -303,7 +303,7 @@ class MonitorRecord:
         step: Which `tic` it was, from 0.
         name: `path:input` or `path:output` of a module, or the path of a Variable.
         stat: What `stat_func` returned.
-        row: Number of the row in its batch; None for Variables, and for calls outside a batch.
+        row: Number of the row in its batch or evaluation; None for Variables, and for calls outside of both.
 
     Example:
         >>> MonitorRecord(0, "writer:output", {"characters": 12, "tokens": 3}, 4).row

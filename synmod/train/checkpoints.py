@@ -1,13 +1,13 @@
 """Checkpoints: what a Trainer writes, as JSON files that are read and compared by eye.
 
-Three files of one prefix: the program, the values of an epoch, and the states of the optimizer. Each is put in place
-whole, and the values last, so a failure at any moment leaves the checkpoint before it whole.
+Three files of one prefix: the program, the values of an epoch, and the states of the optimizer. Once all are written,
+each is put in place whole, the values last, so a failure at any moment leaves the checkpoint before it whole.
 """
 
 import os
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -41,9 +41,9 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
 
     Source: MXNet's `prefix-0001.params`; differs: one looks instead of guessing.
     """
-    path = Path(prefix)
-    pattern = re.compile(re.escape(path.name) + r"-(\d{4,})\.json")
-    return sorted(int(found[1]) for each in path.parent.glob("*.json") if (found := pattern.fullmatch(each.name)))
+    folder, name = os.path.split(f"{os.fspath(prefix)}")
+    pattern = re.compile(re.escape(name) + r"-(\d{4,})\.json")
+    return sorted(int(found[1]) for each in Path(folder).glob("*.json") if (found := pattern.fullmatch(each.name)))
 
 
 def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
@@ -67,7 +67,7 @@ def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
 def write_checkpoint(
     prefix: str | os.PathLike[str], epoch: int, program: modules.Module, params: tree.State, aux: tree.State, *,
     states: tree.State | None = None, optimizer: Optimizer | None = None, keep: int | None = None,
-    models: Iterable[lm.SharedModel] | None = None,
+    models: Iterable[lm.SharedModel] | None = None, made: tree.State | None = None,
 ) -> None:  # fmt: skip
     """Write the files of an epoch, the values last; then remove older epochs.
 
@@ -81,6 +81,7 @@ def write_checkpoint(
         optimizer: Whose states are saved; None for none.
         keep: How many epochs stay, with this one; None for all.
         models: Those whose keys must not stand in the files; None for those of the program.
+        made: The values that stand in the file of the program, which is the same for all epochs; None for those it has.
 
     Raises:
         TrainerError: A number that is none.
@@ -90,14 +91,15 @@ def write_checkpoint(
     if keep is not None:
         errors.whole("save_checkpoint: keep", keep, error=errors.TrainerError)
     models = models_of(program) if models is None else models
-    text = _values_text(params, aux, states, models)  # refuses a key before anything is written
-    of_optimizer, of_values = _file(prefix, f"{_EPOCH % epoch}.states"), _file(prefix, _EPOCH % epoch)
-    of_program = _file(prefix, "program")
-    with _whole(of_program, of_optimizer, of_values):
-        saving.save(program, of_program)
-        if optimizer is not None:
-            write_optimizer(of_optimizer, optimizer, models)
-        saving.write_atomic(of_values, text)
+    with nullcontext() if made is None else tree.using(program, made):
+        texts = {_file(prefix, "program"): saving.dumps(program)}
+    of_optimizer = _file(prefix, f"{_EPOCH % epoch}.states")
+    if optimizer is not None:
+        texts[of_optimizer] = _optimizer_text(optimizer, models)
+    texts[_file(prefix, _EPOCH % epoch)] = _values_text(params, aux, states, models)
+    with _whole(of_optimizer, *texts), ExitStack() as files:
+        for put in [files.enter_context(leaves.aside(file, text)) for file, text in texts.items()]:
+            put()
         if optimizer is None:
             of_optimizer.unlink(missing_ok=True)  # of an earlier run: it does not belong to these values
     if keep is not None:
@@ -110,15 +112,15 @@ def write_checkpoint(
 @contextmanager
 def _whole(*files: Path) -> Generator[None]:
     """Put files back as they were where the block fails: an epoch that is saved again is the former or the new one."""
-    before = {file: file.read_bytes() if file.exists() else None for file in files}
+    before = {file: file.read_bytes() for file in files if file.exists()}
     try:
         yield
     except BaseException:
-        for file, content in before.items():
-            if content is not None:
-                saving.write_atomic(file, content)
-            else:
+        for file in files:
+            if file not in before:
                 file.unlink(missing_ok=True)
+            elif not file.exists() or file.read_bytes() != before[file]:
+                saving.write_atomic(file, before[file])
         raise
 
 
@@ -149,8 +151,13 @@ def _values_text(
 
 def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> None:
     """Write the file of an optimizer's states; errors of `write_params`."""
+    saving.write_atomic(path, _optimizer_text(optimizer, models))
+
+
+def _optimizer_text(optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> str:
+    """Return the text of the file of an optimizer's states (SaveError)."""
     sections = {"class": tree.class_text(type(optimizer)), "state": tree.state(optimizer).to_json()}
-    saving.write_atomic(path, saving.write_document("optimizer", sections, None, models, _path_of))
+    return saving.write_document("optimizer", sections, None, models, _path_of)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -159,20 +166,20 @@ def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer, models: 
 def load_checkpoint(
     prefix: str | os.PathLike[str], epoch: int | None, optimizer: bool, program: modules.Module | None, strict: bool,
     **options: Any,
-) -> tuple[modules.Module, tuple[str, ...], Stored | None]:  # fmt: skip
-    """Return a program with the values of an epoch, the paths that do not fit, and what `read_optimizer` returns.
+) -> tuple[modules.Module, Values, tuple[str, ...], Stored | None]:  # fmt: skip
+    """Return a program, the values of an epoch for it, the paths that do not fit, and what `read_optimizer` returns.
 
     Args:
         prefix: As in `write_checkpoint`.
         epoch: None for the last one.
         optimizer: Whether the states of the optimizer are read, too.
-        program: Takes the values, in place of that of the file; it is built as that one was.
-        strict: Whether `program` must have the same structure, and take all values.
+        program: For which the values are, in place of that of the file; it is built as that one was.
+        strict: Whether `program` must have the same structure; else values that do not fit are left out.
         **options: Those of `sm.load`.
 
     Raises:
         LoadError: Files are missing, all of them named, with the epochs that there are; or one cannot be read.
-        StateError: The structure differs, or a path or value does not fit, and it is `strict`; lists the paths.
+        StateError: The structure differs, and it is `strict`; lists the paths.
     """
     known = list_checkpoints(prefix)
     wanted = (known[-1] if known else 0) if epoch is None else epoch
@@ -190,8 +197,8 @@ def load_checkpoint(
     unmatched = [
         path for path, value in values.items() if path not in schemas or not data.is_valid(schemas[path], value)
     ]
-    tree.update(loaded, {path: value for path, value in values.items() if strict or path not in unmatched})
-    return loaded, tuple(unmatched), stored
+    values = {path: value for path, value in values.items() if strict or path not in unmatched}
+    return loaded, values, tuple(unmatched), stored
 
 
 def read_params(path: str | os.PathLike[str]) -> Values:

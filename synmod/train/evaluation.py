@@ -20,7 +20,7 @@ from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError
 from synmod.module import Module, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
-from .batches import Places
+from .batches import ROW, Places
 from .examples import Example, ExampleReader, is_data, outputs_of
 from .history import write_csv
 from .metrics import Metric, metrics_from
@@ -168,14 +168,16 @@ async def predicted(
     """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
     runner = Runner(program, places=places, first=tree.state(program, tree.Memory) if first is None else first)
 
-    async def run(row: Example) -> Any:
+    async def run(numbered: tuple[int, Example]) -> Any:
+        number, row = numbered
+        ROW.set(number)
         ran = await runner.row(row)
         if ran.failure is not None:
             raise ran.failure
         return ran.outputs
 
     async with flow.map_concurrently(
-        run, rows, concurrency=concurrency, on_error=on_error, progress=progress
+        run, [*enumerate(rows)], concurrency=concurrency, on_error=on_error, progress=progress
     ) as results:
         return [result async for result in results]
 
@@ -232,6 +234,7 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
+        ROW.set(index)  # of this task alone
         ran = await self.runner.row(example, sample=self._first_sample + sample)
         self._is_checked = self._is_checked or self.check_masks(ran.outputs, example.target)
         counts = ran.fault == "program" and self.failure_score is not None

@@ -192,7 +192,7 @@ class Trainer:
             self.program, inputs, labels, outputs, roles, requests, routing, names, defaults
         )
         if not self.bound:
-            self._made, self._first = tree.state(self.program), self._binding.values("state")
+            self._made, self._first = tree.state(self.program) | self._made, self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
@@ -365,6 +365,7 @@ class Trainer:
         checkpoints.write_checkpoint(
             prefix, epoch, self.program, params, aux, states=self._first if save_states else None,
             optimizer=self.optimizer if save_optimizer_states else None, keep=keep, models=self.models(),
+            made=self._made,
         )  # fmt: skip
 
     @classmethod
@@ -388,15 +389,17 @@ class Trainer:
 
         Raises:
             LoadError: Files are missing: names them, and the epochs that there are; or one cannot be read.
-            StateError: `program` is another one; shows where it differs.
+            StateError: `program` is another one, or the file lacks values of it; shows where it differs.
         """
         named = {"language_models": language_models, "indexes": indexes, "custom_objects": custom_objects}
         found = checkpoints.load_checkpoint(prefix, epoch, load_optimizer_states, program, strict, **named)
-        trainer = cls(found[0], **options)
-        roles = binding.roles_of(trainer.program, trainer._fixed, trainer._state_names)
-        trainer._binding = binding.Binding(trainer.program, roles=roles)
-        _, trainer.unmatched, trainer._optimizer_states = found
-        trainer._write()
+        program, values, unmatched, stored = found
+        trainer = cls(program, **options)
+        roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
+        binding.check_presented(roles, values, values, allow_missing=not strict)
+        trainer._binding, trainer._made = binding.Binding(program, roles=roles), tree.state(program)
+        trainer.unmatched, trainer._optimizer_states = unmatched, stored
+        trainer._write(values)
         return trainer
 
     def models(self) -> list[SharedModel]:

@@ -1,5 +1,6 @@
 """Checkpoints: plain files, whole or not at all, that give back what was saved."""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -95,6 +96,76 @@ async def test_load_gives_an_unbound_trainer_with_values(tmp_path):
     assert latest.get_states()[0].to_json() == {"asked": [1]}
     latest.save_checkpoint(prefix, 3, save_states=True)
     assert (tmp_path / "agent-0003.json").read_bytes() == (tmp_path / "agent-0002.json").read_bytes()
+
+
+async def test_the_file_of_the_program_holds_no_conversation(tmp_path):
+    """It is the same for all epochs: it had what the program held at the last save, which earlier epochs then took."""
+    prefix = tmp_path / "agent"
+    trainer = await made()
+    for epoch in (1, 2):
+        trainer.program.asked.assign([f"talk of epoch {epoch}"])
+        trainer.program.style.assign(f"style {epoch}")
+        trainer.save_checkpoint(prefix, epoch)
+        text = (tmp_path / "agent-program.json").read_text()
+        assert "talk" not in text
+        assert "style 2" not in text
+    loaded = sm.Trainer.load(prefix, 1)
+    assert (loaded.program.style.value, loaded.program.asked.value) == ("style 1", [])
+    loaded.save_checkpoint(prefix, 3, save_states=True)
+    assert (tmp_path / "agent-program.json").read_text() == text
+
+
+async def test_a_file_that_lacks_a_value_is_refused(tmp_path):
+    """As by load_params, and `program` is as it was; strict=False leaves what it has."""
+    prefix = tmp_path / "agent"
+    (await made(style="saved")).save_checkpoint(prefix, 1)
+    file = tmp_path / "agent-0001.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "params": {}}))
+    program = Keeper("mine")
+    program.tone.assign("mine")
+    with pytest.raises(sm.StateError, match=r"not presented: style\..*strict=False"):
+        sm.Trainer.load(prefix, program=program)
+    assert (program.style.value, program.tone.value) == ("mine", "mine")
+    assert parts(sm.Trainer.load(prefix, program=program, strict=False)) == ({"style": "mine"}, {"tone": "warm"})
+
+
+async def test_a_prefix_may_be_a_folder(tmp_path):
+    """What is saved under it is listed, too."""
+    trainer = await made()
+    trainer.save_checkpoint(f"{tmp_path}/", 1)
+    assert sm.list_checkpoints(f"{tmp_path}/") == [1]
+    assert parts(sm.Trainer.load(f"{tmp_path}/")) == parts(trainer)
+
+
+async def test_a_full_disk_never_mixes_two_savings_of_one_epoch(tmp_path, monkeypatch):
+    """Once the disk is full no file can be put back either, so all are written before the first is replaced."""
+    for k in range(1, 100):
+        prefix = tmp_path / str(k) / "a"
+        trainer = await made(style="1")
+        trainer.optimizer.idle.assign(1)
+        trainer.save_checkpoint(prefix, 1, save_optimizer_states=True)
+        trainer.set_params({"style": "2"})
+        trainer.optimizer.idle.assign(2)
+        count = 0
+
+        def full(*args, real=os.fsync):
+            nonlocal count
+            count += 1
+            if count >= k:  # noqa: B023  # called before the loop goes on
+                raise OSError(28, "no space left on the device")
+            return real(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with contextlib.suppress(sm.SaveError):
+                trainer.save_checkpoint(prefix, 1, save_optimizer_states=True)
+        loaded = sm.Trainer.load(prefix, 1, load_optimizer_states=True)
+        await loaded.bind(Query)
+        loaded.init_optimizer(Counter())
+        assert str(loaded.optimizer.idle.value) == parts(loaded)[0]["style"]
+        if count < k:
+            return
+    raise AssertionError("it never ended")
 
 
 async def test_states_of_another_optimizer(tmp_path):

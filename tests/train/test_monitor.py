@@ -114,3 +114,14 @@ async def test_fit_runs_it(caplog):
     assert "Batch 0: parts/0/style {'characters': 5, 'tokens': 2}" in lines
     assert any(line.startswith("Batch 0 row 0: :output") for line in lines)
     assert any(line.startswith("Batch 1") for line in lines)
+
+
+async def test_rows_are_numbered_wherever_they_run():
+    """By hand, in predict and in score, which a monitor did not watch."""
+    trainer = await ready(reward=lambda outputs: 1.0)
+    monitor = sm.Monitor(1, pattern=":output")
+    trainer.install_monitor(monitor)
+    for run in (trainer.forward, trainer.predict, trainer.score):
+        monitor.tic()
+        await run(asking("a", "b"))
+        assert [(record.name, record.row) for record in monitor.toc()] == [(":output", 0), (":output", 1)]
