@@ -9,7 +9,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from synmod import data, errors, leaves, lm, module as modules, saving, tree
 
@@ -21,12 +21,11 @@ Values: TypeAlias = Mapping[str, leaves.Json]
 Stored: TypeAlias = tuple[str, Values]
 """The class of an optimizer, and its values."""
 
-_EPOCH: Final = "%04d"
 
-
-def _file(prefix: str | os.PathLike[str], ending: str) -> Path:
-    """Return the path of one file of a prefix."""
-    return Path(f"{os.fspath(prefix)}-{ending}.json")
+def _files(prefix: str | os.PathLike[str], epoch: int) -> tuple[Path, Path, Path]:
+    """Return the files of a prefix: the program, the values of an epoch, and the states of the optimizer."""
+    stem = os.fspath(prefix)
+    return Path(f"{stem}-program.json"), Path(f"{stem}-{epoch:04d}.json"), Path(f"{stem}-{epoch:04d}.states.json")
 
 
 def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
@@ -91,12 +90,12 @@ def write_checkpoint(
     if keep is not None:
         errors.whole("save_checkpoint: keep", keep, error=errors.TrainerError)
     models = models_of(program) if models is None else models
+    of_program, of_values, of_optimizer = _files(prefix, epoch)
     with nullcontext() if made is None else tree.using(program, made):
-        texts = {_file(prefix, "program"): saving.dumps(program)}
-    of_optimizer = _file(prefix, f"{_EPOCH % epoch}.states")
+        texts = {of_program: saving.dumps(program)}
     if optimizer is not None:
-        texts[of_optimizer] = _optimizer_text(optimizer, models)
-    texts[_file(prefix, _EPOCH % epoch)] = _values_text(params, aux, states, models)
+        texts[of_optimizer] = optimizer_text(optimizer, models)
+    texts[of_values] = values_text(params, aux, states, models)
     with _whole(of_optimizer, *texts), ExitStack() as files:
         for put in [files.enter_context(leaves.aside(file, text)) for file, text in texts.items()]:
             put()
@@ -105,8 +104,8 @@ def write_checkpoint(
     if keep is not None:
         older = [each for each in list_checkpoints(prefix) if each < epoch]
         for each in older[: max(0, len(older) - keep + 1)]:
-            _file(prefix, _EPOCH % each).unlink()
-            _file(prefix, f"{_EPOCH % each}.states").unlink(missing_ok=True)
+            for file in _files(prefix, each)[1:]:
+                file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -129,33 +128,17 @@ def _path_of(where: Sequence[str | int]) -> str:
     return "/".join(map(str, where[1:]))
 
 
-def write_params(
-    path: str | os.PathLike[str], params: tree.State, aux: tree.State, models: Iterable[lm.SharedModel]
-) -> None:
-    """Write the file of an epoch's values, without states.
-
-    Raises:
-        SaveError: It holds a key, is too large, or cannot be written; the file before it is whole.
-    """
-    saving.write_atomic(path, _values_text(params, aux, None, models))
-
-
-def _values_text(
+def values_text(
     params: tree.State, aux: tree.State, states: tree.State | None, models: Iterable[lm.SharedModel]
 ) -> str:
-    """Return the text of the file of an epoch's values (SaveError)."""
+    """Return the text of the file of an epoch's values (SaveError: it holds a key, or is too large)."""
     parts = {"params": params, "aux": aux, "states": states}
     sections = {name: part.to_json() for name, part in parts.items() if part is not None}
     return saving.write_document("checkpoint", sections, None, models, _path_of)
 
 
-def write_optimizer(path: str | os.PathLike[str], optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> None:
-    """Write the file of an optimizer's states; errors of `write_params`."""
-    saving.write_atomic(path, _optimizer_text(optimizer, models))
-
-
-def _optimizer_text(optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> str:
-    """Return the text of the file of an optimizer's states (SaveError)."""
+def optimizer_text(optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> str:
+    """Return the text of the file of an optimizer's states; errors of `values_text`."""
     sections = {"class": tree.class_text(type(optimizer)), "state": tree.state(optimizer).to_json()}
     return saving.write_document("optimizer", sections, None, models, _path_of)
 
@@ -183,9 +166,8 @@ def load_checkpoint(
     """
     known = list_checkpoints(prefix)
     wanted = (known[-1] if known else 0) if epoch is None else epoch
-    endings = "program", _EPOCH % wanted, *([f"{_EPOCH % wanted}.states"] if optimizer else ())
-    files = [_file(prefix, ending) for ending in endings]
-    missing = [str(file) for file in files if not file.is_file()]
+    files = _files(prefix, wanted)
+    missing = [str(file) for file in files[: 3 if optimizer else 2] if not file.is_file()]
     if missing:
         raise errors.LoadError(
             f"There is no {', no '.join(missing)}. Epochs saved under {os.fspath(prefix)!r}: "

@@ -572,14 +572,11 @@ class Run:
             return
         try:
             found: Any = parse_json(file.read_bytes())
-        except ValueError as error:
-            raise RunError(f"{file} is not the file of a run: {error}. Begin in another folder.") from error
-        before: Any = found.get("identity") if is_object(found) and found.get("format") == _FORMAT else None
-        if not is_object(before):
-            raise RunError(
-                f"{file} is not the file of a run, an object with the format {_FORMAT!r} and an identity: begin in "
-                "another folder."
-            )
+            if found["format"] != _FORMAT:
+                raise ValueError(found["format"])
+            before: dict[str, Json] = {**found["identity"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{file} is not the file of a run ({_FORMAT}). Begin in another folder.") from error
         here = {**identity, "state": before.get("state") if is_own else state}
         differences = tuple(
             (name, before[name], here[name])

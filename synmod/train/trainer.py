@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
+from synmod.leaves import write_atomic
 from synmod.lm import SharedModel
 from synmod.module import Build, Module, build
 from synmod.tree import State
@@ -413,7 +414,7 @@ class Trainer:
         Raises:
             SaveError: They cannot be saved; what stood there before is whole.
         """
-        checkpoints.write_params(path, *self.get_params(), models=self.models())
+        write_atomic(path, checkpoints.values_text(*self.get_params(), None, self.models()))
 
     @needs_its_steps
     def load_params(self, path: str | os.PathLike[str]) -> None:
@@ -435,7 +436,7 @@ class Trainer:
         Raises:
             SaveError: It cannot be saved; what stood there before is whole.
         """
-        checkpoints.write_optimizer(path, cast("Optimizer", self.optimizer), self.models())
+        write_atomic(path, checkpoints.optimizer_text(cast("Optimizer", self.optimizer), self.models()))
 
     @needs_its_steps
     def load_optimizer_states(self, path: str | os.PathLike[str]) -> None:
