@@ -78,10 +78,9 @@ def check_record(value: Json, where: Where, needed: Sequence[str], optional: Seq
     for name in needed:
         if name not in record:
             raise malformed(where, f"the field {name!r} is missing.")
-    if len(record) > len(needed):
-        for name in record:
-            if name not in needed and name not in optional:
-                raise malformed((*where, name), f"unknown field; known are {', '.join([*needed, *optional])}.")
+    for name in record:
+        if name not in needed and name not in optional:
+            raise malformed((*where, name), f"unknown field; known are {', '.join([*needed, *optional])}.")
     return record
 
 
@@ -170,9 +169,6 @@ class FileLimits:
             raise errors.ArgumentError(f"FileLimits(max_depth={self.max_depth}): wanted at most {_DEEPEST}.")
 
 
-_DEFAULT = FileLimits()
-
-
 def _in_force(limits: FileLimits | None) -> FileLimits:
     """Return the limits that hold.
 
@@ -180,7 +176,7 @@ def _in_force(limits: FileLimits | None) -> FileLimits:
         ArgumentError: It is something else.
     """
     if limits is None:
-        return _DEFAULT
+        return FileLimits()
     if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
         raise errors.ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
     return limits
@@ -224,11 +220,9 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     problems.raise_if_any()
     text = data.decode()
     # characters that a diff would hide or misplace are escaped
-    return (
-        text
-        if text.isascii() and "\x7f" not in text
-        else re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
-    )
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def _largest(part: Any, where: Where = ()) -> Where:
@@ -353,9 +347,8 @@ def write_document(
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
     text = _text({"header": header, **sections}, limits, place)
     default = lm.current_language_model()
-    known = set(lm.environment_secrets())
-    for model in (*models, *((default,) if default is not None else ())):
-        known |= model.known_secrets()
+    every = (*models, default) if default is not None else models
+    known = set(lm.environment_secrets()).union(*(model.known_secrets() for model in every))
     written = {each: json.dumps(each, ensure_ascii=False)[1:-1] for each in known if len(each) >= _SHORTEST_KEY}
     secrets = [each for each, escaped in written.items() if escaped in text]
     problems = Problems()

@@ -135,15 +135,7 @@ _DECLARATIONS = frozenset({"input_spec", "output_spec"})
 """Names that Module answers by a descriptor and that an instance may set."""
 
 
-class AttributeNames(dict[tuple[type, str], str | None]):
-    """The fault of each attribute name in each class, None for a good one; found out once per document."""
-
-    def __missing__(self, key: tuple[type, str]) -> str | None:
-        self[key] = fault = _attribute_fault(*key)
-        return fault
-
-
-def _attribute_fault(cls: type, name: str) -> str | None:
+def attribute_fault(cls: type, name: str) -> str | None:
     """Return why instances of a class cannot have a saved attribute of this name: it could be code, or bookkeeping."""
     if _INT_STEP.fullmatch(name):
         return None  # such as a member of a Sequential: not an attribute that code could mean
@@ -229,10 +221,8 @@ def read_data_model(
     record = check_record(entry, where, ("schema",), ("name", "title"))
     check(record.get("title", ""), (*where, "title"), str)
     schema = read_schema(record["schema"], (*where, "schema"), "object")
-    if "name" not in record:
-        return ModelEntry(None, None, schema)
-    name = record["name"]
-    found = resolver.find_or_none(name, (*where, "name"))
+    name = record.get("name")
+    found = resolver.find_or_none(name, (*where, "name")) if "name" in record else None
     if found is None:
         return ModelEntry(name, None, schema)
     cls = fitting(found, (*where, "name"), lambda found: issubclass(found, data.DataModel), "a DataModel")
@@ -270,7 +260,7 @@ _ANY_MODEL: Final = "unbound/model"
 
 
 def lm_record(
-    model: lm.SharedModel, term: Callable[[Any], leaves.Json], name_of: Callable[[lm.SharedModel], str]
+    model: lm.SharedModel, term: Callable[[Any], leaves.Json], reference: Callable[[Any], leaves.Json]
 ) -> dict[str, leaves.Json]:
     """Return the record of a model: never a key, an endpoint or a header.
 
@@ -280,37 +270,28 @@ def lm_record(
     Args:
         model: The model.
         term: Writes an argument of a registered subclass.
-        name_of: Returns the saved name of a fallback.
+        reference: Returns the term of a fallback.
     """
-    if isinstance(model.adapter, lm.NoConnection):
-        record: dict[str, leaves.Json] = dict(model.adapter.record)
-        if record["type"] is None:
-            return {"type": None}
-        if "config" in record:
-            record["config"] = {key: term(each) for key, each in record["config"].items()}
-        return record | _fallback_record(model, name_of)
-    public_id = registry.id_of(type(model))
-    if public_id is None:
+    unbound = isinstance(model.adapter, lm.NoConnection)
+    record: dict[str, leaves.Json] = dict(model.adapter.record) if unbound else {"type": registry.id_of(type(model))}
+    if record["type"] is None:
         return {"type": None}
-    settings = model.settings
-    record = {"type": public_id}
     get_config: Any = getattr(model, "get_config", None)
-    if type(model) is not lm.LanguageModel and get_config is not None:
-        record["config"] = {key: term(value) for key, value in get_config().items()}
-    record |= {
-        "model": settings.model,
-        **{name: getattr(settings, name) for name in _SETTINGS},
-        "defaults": {name: settings.defaults[name] for name in lm.SAMPLING if name in settings.defaults},
-        "supply": list(settings.supply),
-    }
-    if settings.limit is not None:
-        record["limit"] = settings.limit.numbers()
-    return record | _fallback_record(model, name_of)
-
-
-def _fallback_record(model: lm.SharedModel, name_of: Callable[[lm.SharedModel], str]) -> dict[str, leaves.Json]:
-    """Return the field of a model's fallbacks; nothing where it has none."""
-    return {"fallback": [name_of(each) for each in model.fallback]} if model.fallback else {}
+    if not unbound and type(model) is not lm.LanguageModel and get_config is not None:
+        record["config"] = get_config()
+    if "config" in record:
+        record["config"] = {key: term(each) for key, each in record["config"].items()}
+    if not unbound:
+        settings = model.settings
+        record |= {
+            "model": settings.model,
+            **{name: getattr(settings, name) for name in _SETTINGS},
+            "defaults": {name: settings.defaults[name] for name in lm.SAMPLING if name in settings.defaults},
+            "supply": list(settings.supply),
+            **({"limit": settings.limit.numbers()} if settings.limit is not None else {}),
+        }
+    fallback = [reference(each)["language_model"] for each in model.fallback]
+    return record | ({"fallback": fallback} if fallback else {})
 
 
 def check_lm(name: str, record: leaves.Json, resolver: Resolver, read: Callable[[leaves.Json, Where], Any]) -> None:

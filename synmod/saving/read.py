@@ -312,15 +312,12 @@ class _Loader:
         waiting = [wanted]
         while waiting:
             entry = waiting[-1]
-            is_made = ("node", entry.index) in self._made
-            missing = (
-                () if is_made else [index for index in needed_nodes(entry.record) if ("node", index) not in self._made]
-            )
-            waiting += [self._nodes[index] for index in missing]
-            if not missing:
+            if ("node", entry.index) in self._made:
                 waiting.pop()
-                if not is_made:
-                    self._construct(entry)
+            elif missing := [index for index in needed_nodes(entry.record) if ("node", index) not in self._made]:
+                waiting += [self._nodes[index] for index in missing]
+            else:
+                self._construct(entry)
 
     def _construct(self, entry: NodeEntry) -> None:
         """Make one node, and adopt what its constructor has made."""
@@ -434,7 +431,7 @@ class _Loader:
         if isinstance(x, lm.SharedModel) and self._is_new("language_model", x.name, x):
             model = self._models.get(x.name, {})
             is_plain = type(x) in (lm.EmbeddingModel, lm.LanguageModel) and model.get("supply") == []
-            if is_plain and lm_record(x, _json_term, lambda each: self._reference(each)["language_model"]) == model:
+            if is_plain and lm_record(x, lambda value: {"json": value}, self._reference) == model:
                 self._enter("language_model", x.name, x)
         return self._references[id(x)]
 
@@ -547,11 +544,6 @@ def _index_name(entry: NodeEntry) -> str:
     """
     where = (*entry.where, "metadata")
     return check(check_record(entry.record["metadata"], where, ("name",))["name"], (*where, "name"), str)
-
-
-def _json_term(value: Json) -> Json:
-    """Return the term of a value that is JSON."""
-    return {"json": value}
 
 
 def _build_again(module: Module, config: Any, late: set[str]) -> None:

@@ -16,7 +16,7 @@ from synmod.module import Module, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
 from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
-from .names import AttributeNames, ModelEntry, checked_value, keep_id, user_code
+from .names import ModelEntry, checked_value, keep_id, user_code
 from .terms import Place, Term, TermReader, TermWriter, references, unregistered
 
 _LABELS: Final = ("trainable", "name", "description")
@@ -75,14 +75,14 @@ def write_variable(visit: Visit, terms: TermWriter) -> dict[str, Json]:
     return {**record, "metadata": free} if free else record
 
 
-def write_node(visit: Visit, terms: TermWriter, names: AttributeNames) -> dict[str, Json]:
+def write_node(visit: Visit, terms: TermWriter) -> dict[str, Json]:
     """Return the record of a module or of another registered node."""
     site = _Site(visit, terms)
     head = {"type": site.public_id("a node")}
     found, metadata = get_node_impl(site.node).flatten(site.node)
     pairs = list(found)
     if isinstance(site.node, Module):
-        return head | _module(site, pairs, metadata, names)
+        return head | _module(site, pairs, metadata)
     try:
         json = frozen(metadata)
     except errors.DataError as error:
@@ -97,12 +97,12 @@ def write_node(visit: Visit, terms: TermWriter, names: AttributeNames) -> dict[s
     return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
 
 
-def _module(site: _Site, children: list[tuple[Any, Any]], made: Any, names: AttributeNames) -> dict[str, Json]:
+def _module(site: _Site, children: list[tuple[Any, Any]], made: Any) -> dict[str, Json]:
     """Return everything in the record of a module but its type."""
     config = _config(site, made)
     record: dict[str, Json] = {
         "config": config,
-        "attributes": _attributes(site, children, config, names),
+        "attributes": _attributes(site, children, config),
         "build": _build(site),
     }
     for label, before in zip(("name", "description", "trainable"), made.given or (), strict=False):
@@ -140,9 +140,7 @@ def _config(site: _Site, made: Any) -> dict[str, Json]:
     return {name: site.term(value, f"argument {name!r}") for name, value in config.items()}
 
 
-def _attributes(
-    site: _Site, children: list[tuple[Any, Any]], config: dict[str, Json], names: AttributeNames
-) -> dict[str, Json]:
+def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, Json]) -> dict[str, Json]:
     """Return the attributes that a load must restore.
 
     Left out: statics, plain values that `build` made (unless they were assigned anew) or that a class with a
@@ -157,7 +155,7 @@ def _attributes(
         name = str(key)
         if type(value) is Static:
             continue
-        fault = names[site.cls, name]
+        fault = site.terms.attribute_fault(site.cls, name)
         if fault is not None:
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
@@ -393,13 +391,13 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
 def _check_module(node: NodeEntry, terms: TermReader) -> None:
     """Check the record of a module: class, arguments and attributes by name, labels, graph."""
     record, where = node.record, node.where
-    needed = ("type", "config", "attributes", "build")
-    check_record(record, where, needed, (*_LABELS, "removed", "isolated", "flow"))
+    optional = (*_LABELS, "removed", "isolated", "flow")
+    check_record(record, where, ("type", "config", "attributes", "build"), optional)
     for name, term in check(record["config"], (*where, "config"), dict).items():
         _check_argument(node.cls, name, (*where, "config", name))
         terms.read(term, (*where, "config", name))
     for name, term in check(record["attributes"], (*where, "attributes"), dict).items():
-        fault = terms.names[node.cls, name]
+        fault = terms.attribute_fault(node.cls, name)
         if fault is not None:
             raise load_fault((*where, "attributes", name), f"{fault} cannot come from a file.")
         terms.read(term, (*where, "attributes", name))
@@ -407,12 +405,10 @@ def _check_module(node: NodeEntry, terms: TermReader) -> None:
         terms.read(record["build"], (*where, "build"))
         if any(references(record["build"])):
             raise load_fault((*where, "build"), "a build config holds schemas, not nodes or Variables.")
-    if len(record) == len(needed):
-        return
     _check_labels(record, where, "module")
     for number, name in enumerate(check(record.get("removed", []), (*where, "removed"), list)):
         here = (*where, "removed", number)
-        if terms.names[node.cls, check(name, here, str)] is not None or name in record["attributes"]:
+        if terms.attribute_fault(node.cls, check(name, here, str)) or name in record["attributes"]:
             raise load_fault(here, f"{shown(name)} cannot be the name of a removed attribute.")
     if "flow" in record:
         _check_flow(node, (*where, "flow"), terms)
@@ -521,10 +517,8 @@ def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGra
     where = (*node.where, "flow")
     record = node.record["flow"]
     symbols = record["symbols"]
-    keys: dict[int, str] = {}
-    for key, term in node.record["attributes"].items():
-        if "node" in term:
-            keys.setdefault(term["node"], key)
+    attributes = node.record["attributes"].items()
+    keys = {term["node"]: key for key, term in reversed(attributes) if "node" in term}  # of a shared module the first
     flow = FlowGraph(
         tuple(_declared(symbol, terms) for symbol in symbols),
         terms.read(record["inputs"], where, symbols),

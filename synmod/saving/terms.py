@@ -24,7 +24,7 @@ from synmod import data, errors, flow, leaves, registry, tree
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
 
 from .document import Problems, Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
-from .names import AttributeNames, ModelEntry, Resolver, checked_value, keep_id, read_data_model, user_code
+from .names import ModelEntry, Resolver, attribute_fault, checked_value, keep_id, read_data_model, user_code
 
 Term = dict[str, Any]
 Steps = tuple[Any, ...]
@@ -73,10 +73,12 @@ class TermWriter:
         reference: As given.
         data_model: As given.
         problems: What cannot be written.
+        attribute_fault: As in `names`, found out once per document.
     """
 
     def __init__(self, reference: Callable[[Any], Term], data_model: Callable[[Any], int]) -> None:
         self.reference, self.data_model, self.problems = reference, data_model, Problems()
+        self.attribute_fault = functools.cache(attribute_fault)
         self._place = Place(str, "")
         self._open: set[int] = set()
         self._writers: dict[type[Any], Callable[[Any, Steps], Any]] = {
@@ -88,14 +90,11 @@ class TermWriter:
             **dict.fromkeys((data.JsonDataModel, data.SymbolicDataModel), self._data),
             dict: self._dict,
             flow.SymbolRef: lambda value, _: {"symbol": value.index},
-            tree.Static: self._static,
             types.FunctionType: self._named,
         }
 
     def term(self, value: Any, place: Place) -> Term:
         """Return the term of a value: a constructor argument, an attribute, a part of a flow."""
-        if value is None or value is True or value is False:
-            return {"json": value}
         outer, self._place = self._place, place  # an argument of a language model is written inside another value
         term = self._closed(self._write(value, ()), value, ())
         self._place = outer
@@ -205,10 +204,6 @@ class TermWriter:
         parts = sorted(value, key=lambda part: (type(part).__name__, part if part is not None else 0))
         return {kind: self._json(parts, steps)}
 
-    def _static(self, _: Any, steps: Steps) -> Term:
-        what = "a static(x) inside a container that must be written"
-        return self._problem(steps, what, "put `static` around the whole container")
-
     # -- what stands in a table of the document, or is named by code
 
     def _data(self, value: Any, steps: Steps) -> Term:
@@ -285,6 +280,8 @@ _CALLABLES: Final = {
 def what_and_remedy(value: Any) -> tuple[str, str]:
     """Return what an object is that no term can hold, and what to do."""
     kind = tree.class_of(value)
+    if kind is tree.Static:
+        return "a static(x) inside a container that must be written", "put `static` around the whole container"
     if kind in _CALLABLES:
         name = getattr(value, "__qualname__", "")
         return ("a lambda" if name.endswith("<lambda>") else f"{_CALLABLES[kind]} {name}".rstrip()), _TO_DEF
@@ -298,9 +295,7 @@ def what_and_remedy(value: Any) -> tuple[str, str]:
         return f"a {kind.__name__}", "write str(path)"
     for plain in (str, bool, int, float, list, dict, tuple, set, frozenset, bytes):
         if isinstance(value, plain):
-            return f"a value of type {kind.__name__}, a subclass of {plain.__name__}", (
-                f"write the plain type: {plain.__name__}(x)"
-            )
+            return f"a value of type {kind.__name__}, a subclass of {plain.__name__}", f"write {plain.__name__}(x)"
     return f"an object of type {kind.__module__}.{kind.__qualname__}", _KEEP_OUT
 
 
@@ -367,7 +362,7 @@ class TermReader:
 
     Attributes:
         dry: Whether the document is only checked.
-        names: The faults of attribute names.
+        attribute_fault: As in `names`, found out once per document.
         resolver: Finds the objects behind ids.
         tables: As given, the data models read.
 
@@ -379,7 +374,7 @@ class TermReader:
         self, custom_objects: Mapping[str, Any] | None, tables: dict[str, Any], find: Callable[[str, Any], Any]
     ) -> None:
         self.dry = True
-        self.names = AttributeNames()
+        self.attribute_fault = functools.cache(attribute_fault)
         self.resolver, self.tables, self._find = Resolver(custom_objects), tables, find
         self._schemas: dict[tuple[str, bytes], data.Schema] = {}
         self._symbols: Sized = ()
@@ -546,7 +541,7 @@ class TermReader:
         return (
             len(children) == len(fields)
             and leaves.is_object(others)
-            and all(type(name) is str and self.names[cls, name] is None for name in others)
+            and all(type(name) is str and self.attribute_fault(cls, name) is None for name in others)
         )
 
     def _scalar(self, payload: leaves.Json, where: Where) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from synmod import leaves, lm, tree
 
 from .document import FileLimits, Problems, Where, shown, write_document
-from .names import AttributeNames, lm_faults, lm_record, named_schema
+from .names import lm_faults, lm_record, named_schema
 from .records import circle_of, write_node, write_variable
 from .terms import Place, Term, TermWriter
 
@@ -41,10 +41,8 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
 
     Source: Keras' config round trip, Flax NNX's graph and state; differs: data and structure are kept apart by form.
     """
-    is_nest = type(program) in (list, dict)
-    if tree.kind_of(program) != tree.NODE and not (
-        is_nest and any(visit.kind == "node" for visit in tree.walk(program))
-    ):
+    holds_nodes = type(program) in (list, dict) and any(visit.kind == "node" for visit in tree.walk(program))
+    if not holds_nodes and tree.kind_of(program) != tree.NODE:
         problems = Problems()
         is_class = isinstance(program, type)
         name = f"the class {program.__name__}" if is_class else f"an object of type {type(program).__name__}"
@@ -165,8 +163,7 @@ class _GraphWriter:
         self._meet(tree.walk(root, seen=self._seen))
         walked = len(self._variables)
         root_term = self._terms.term(root, Place(str, "the root"))
-        names = AttributeNames()
-        nodes = [write_node(visit, self._terms, names) for visit in self._nodes]  # grows: arguments bring further ones
+        nodes = [write_node(visit, self._terms) for visit in self._nodes]  # grows: arguments bring further ones
         circle = [leaves.path_str(self._nodes[index].path) for index in reversed(circle_of(nodes))]
         if circle:
             what = f"arguments that need one another in a circle: {' -> '.join(map(repr, circle))}"
@@ -227,9 +224,7 @@ class _GraphWriter:
         place = Place(str, f"language model {name!r}")
         self.models.append(model)
         self._records[name] = {}
-        self._records[name] = record = lm_record(
-            model, lambda value: self._terms.term(value, place), lambda each: self._reference(each)["language_model"]
-        )
+        self._records[name] = record = lm_record(model, lambda value: self._terms.term(value, place), self._reference)
         for field, wanted in lm_faults(record) if "model" in record else ():
             self.problems.note(place.text(), f"a {field} that is {shown(record[field])}", f"write {wanted}")
         return name
