@@ -6,10 +6,10 @@ common case (values whose schemas were seen before, no listeners) takes a few id
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Token
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
@@ -21,6 +21,8 @@ from . import contract, declaring
 from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
 from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
 from .structure import Build, gave_way_to, is_building_tree, is_ready_here, remember_variable, seal, take_turn, wait_for
+
+T = TypeVar("T")
 
 # -- frames and failures -----------------------------------------------------------------------------------------------
 
@@ -359,15 +361,26 @@ async def build(module: Module, *schemas: Any, training: bool | None = None, **n
 
     Source: Keras `Model.build`; differs: schemas instead of shapes, atomic.
     """
+    return await build_and(lambda outputs: outputs, module, schemas, named, training)
+
+
+async def build_and(
+    check: Callable[[Any], T],
+    module: Module,
+    schemas: tuple[Any, ...],
+    named: Mapping[str, Any] | None = None,
+    training: bool | None = None,
+) -> T:
+    """Build a module as `build` does, and return what `check` returns for its outputs; its failure undoes the build."""
     place = f"{where(module)}: sm.build"
     args = tuple(contract.symbols_of(schema, place) for schema in schemas) or declaring.own_inputs_of(module)
-    kwargs = {name: _by_keyword(value, place) for name, value in named.items()}
+    kwargs = {name: _by_keyword(value, place) for name, value in (named or {}).items()}
     while True:
         try:
             with SymbolicFrame(module, training, args) as frame, Build() as whole:
                 if module._record.building is None:  # else the other caller's build restores the module
                     whole.remember(module)
-                return await _verified(module, args, kwargs, is_root=frame.parent is None)
+                return check(await _verified(module, args, kwargs, is_root=frame.parent is None))
         except BaseException as error:
             other = gave_way_to(error)
             if other is None:

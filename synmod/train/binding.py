@@ -213,7 +213,7 @@ def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool)
         warnings.warn(
             f"label_names: {name!r} is not used; it is no field of the target, or no reward takes a target.",
             errors.SynmodWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 

@@ -13,7 +13,7 @@ from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
 from synmod.leaves import write_atomic
 from synmod.lm import SharedModel
-from synmod.module import Build, Module, build
+from synmod.module import Module, build_and
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
@@ -174,18 +174,20 @@ class Trainer:
         inputs = binding.named_schemas(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
-        with Build() as whole:  # what fails in it undoes the build, too
-            whole.remember(self.program)
-            args = binding.arguments(self.program, dict(inputs), defaults)
-            outputs = binding.output_schemas(await build(self.program, *args))
+
+        def checked(outputs: Any) -> tuple[Any, Any, Any]:
+            found = binding.output_schemas(outputs)
             if self.reward is not None:
-                if len(outputs) == 1:
-                    self.reward.check(outputs[0][1], labels)
+                if len(found) == 1:
+                    self.reward.check(found[0][1], labels)
                 binding.warn_of_unasked(self.label_names, labels, self._asks_target)
             if shared_module is not None:
                 binding.check_shared(self.program, shared_module.program)
             roles = binding.roles_of(self.program, self._fixed, self._state_names)
-            requests = binding.requests_of(grad_req, [path for path, role in roles.items() if role == "param"])
+            return found, roles, binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
+
+        args = binding.arguments(self.program, dict(inputs), defaults)
+        outputs, roles, requests = await build_and(checked, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
         routing = Routing(self.program, binding.targets_of(self.program, roles).values())
