@@ -181,8 +181,9 @@ async def reported(
     try:
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
-        if isinstance(request, LMRequest) and STREAMS.get():
-            call.relay = Relay.of(request, listeners, place_of(call.frame, call.phase), call.clock)
+        streams = [each for each in STREAMS.get() if each.is_read_here]
+        if streams and isinstance(request, LMRequest):
+            call.relay = Relay(streams, request, listeners, place_of(call.frame, call.phase), call.clock)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
         reply = await work(call, request)

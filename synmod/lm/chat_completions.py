@@ -13,10 +13,10 @@ import os
 import re
 import ssl
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -50,11 +50,6 @@ _CONNECT_S: Final = 10.0
 _LAST_PACKET_S: Final = 0.1
 _NOT_STREAMS: Final = ("application/json", "text/html")  # some servers call a stream of events plain text
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
-
-
-def serves(settings: options.Settings) -> bool:
-    """Whether the direct adapter serves a model by default: OpenAI's, a local server's, any with an `api_base`."""
-    return settings.api_base is not None or settings.provider == "openai" or settings.provider in LOCAL
 
 
 class Endpoint(NamedTuple):
@@ -122,8 +117,8 @@ class DirectAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        async with aclosing(self._received(request, streams=False)) as received:
-            return reply_or_raise(await anext(received))
+        async with aclosing(raising(self._received(request, streams=False))) as received:
+            return cast("LMReply", await anext(received))  # its only item
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
@@ -268,11 +263,6 @@ def _opened() -> tuple[ClientSession, WeakSet[DirectAdapter]]:
     return session, WeakSet()
 
 
-async def _close(_loop: object, held: tuple[ClientSession, WeakSet[DirectAdapter]]) -> None:
-    """Close a session."""
-    await held[0].close()
-
-
 # -- what is held per event loop -------------------------------------------------------------------------------------
 
 
@@ -324,7 +314,7 @@ class PerLoop(Generic[T]):
                 loop.run_until_complete(ending.aclose())
 
 
-_SESSIONS: Final = PerLoop(_opened, _close)
+_SESSIONS: Final = PerLoop(_opened, lambda _, held: held[0].close())
 
 
 # -- bodies and replies ----------------------------------------------------------------------------------------------
@@ -394,17 +384,10 @@ def is_strict(schema: Json) -> bool:
             if part.get("additionalProperties") is not False or set(part.get("required", ())) != set(named):
                 return False
             properties += len(named)
-        pending.extend((inner, depth + deeper) for inner, deeper in _inside(part))
+        deeper = [*part.get("properties", {}).values(), *([part["items"]] if "items" in part else [])]
+        pending += [(inner, depth + 1) for inner in deeper]
+        pending += [(inner, depth) for inner in (*part.get("$defs", {}).values(), *part.get("anyOf", ()))]
     return properties <= _MOST_STRICT_PROPERTIES
-
-
-def _inside(part: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
-    """Yield the schemas inside a schema, and how much deeper their values nest."""
-    yield from ((inner, 1) for inner in part.get("properties", {}).values())
-    yield from ((inner, 0) for inner in part.get("$defs", {}).values())
-    yield from ((inner, 0) for inner in part.get("anyOf", ()))
-    if "items" in part:
-        yield part["items"], 1
 
 
 def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError:
@@ -444,18 +427,8 @@ CHAT: Final = Endpoint("/chat/completions", "acompletion", chat_body, reply_of)
 """Completions of chats."""
 
 
-def reply_or_raise(outcome: Any) -> Any:
-    """Return a reply, or raise the error: here, so that neither the original nor a frame with the key hangs on it."""
-    if not isinstance(outcome, errors.ModelError):
-        return outcome
-    try:
-        raise outcome
-    finally:
-        del outcome  # else the error and this frame would hold each other
-
-
 async def raising(items: AsyncGenerator[T | errors.ModelError]) -> AsyncGenerator[T]:
-    """Yield items, and raise an error among them: here, for the reason of `reply_or_raise`."""
+    """Yield items, and raise an error among them: here, so that its traceback holds no frame with the key."""
     failure = None
     async with aclosing(items):
         async for item in items:
@@ -468,7 +441,7 @@ async def raising(items: AsyncGenerator[T | errors.ModelError]) -> AsyncGenerato
         try:
             raise failure
         finally:
-            del failure
+            del failure  # else the error and this frame would hold each other
 
 
 def streamed_reply(
@@ -497,8 +470,7 @@ def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
     """Return the tokens that the provider counted, else an estimate."""
     prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if not prompt and not completion:
-        prompt, completion = records.estimate_tokens(request.messages), records.estimate_text(len(text))
-        return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
+        return records.estimated_usage(request, len(text))
     cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
     reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
     return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)

@@ -106,8 +106,8 @@ class LiteLLMAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        async with aclosing(self._received(request, streams=False)) as received:
-            return chat.reply_or_raise(await anext(received))
+        async with aclosing(chat.raising(self._received(request, streams=False))) as received:
+            return cast("LMReply", await anext(received))  # its only item
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
@@ -226,7 +226,6 @@ _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves one that nothing awaits, and the
     # warning names whatever code the collector interrupted.
     {"message": r"coroutine '\w+\.\w*completion\w*' was never awaited", "category": RuntimeWarning},
-    {"message": r"Items? .* on TypedDict class 'ChatCompletion\w*' (is|are) using the `ReadOnly` qualifier"},
     {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
     {"message": r"Items? .* on TypedDict class .* using the `ReadOnly` qualifier"},  # of its classes, by pydantic
 )

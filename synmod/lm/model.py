@@ -22,7 +22,7 @@ from synmod.scope import current_call, reset
 
 from . import options, records
 from .call import answer
-from .chat_completions import CHAT, LOCAL, DirectAdapter, Endpoint, serves
+from .chat_completions import CHAT, LOCAL, DirectAdapter, Endpoint
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .replies import chosen, offered
@@ -66,7 +66,8 @@ class SharedModel:
         if chosen is None and settings.provider == "embedded":
             return embedded(settings.model.partition("/")[2])
         if chosen in (None, "direct", "litellm"):
-            direct = chosen == "direct" or (chosen is None and serves(settings))
+            is_near = settings.api_base is not None or settings.provider in ("openai", *LOCAL)
+            direct = chosen == "direct" or (chosen is None and is_near)
             return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets, endpoint)
         missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
         if isinstance(chosen, str) or missing:
@@ -107,14 +108,7 @@ class SharedModel:
 
     def tried(self) -> list[Self]:
         """Return the models that a call tries in turn: this one, then its fallbacks, each followed by its own."""
-        found: dict[Self, None] = {}
-        pending = [self]
-        while pending:
-            model = pending.pop()
-            if model not in found:
-                found[model] = None
-                pending += reversed(model.fallback)
-        return list(found)
+        return list(dict.fromkeys([self, *(each for model in self.fallback for each in model.tried())]))
 
     def known_secrets(self) -> frozenset[str]:
         """Return the texts that no file may show: keys and hidden headers, of fallbacks too, and of the environment."""
@@ -165,13 +159,11 @@ class SharedModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, attempts={self.attempts})"
 
-    def __copy__(self) -> Self:
-        """A model is held by reference: a copy of a program shares it."""
+    def __copy__(self, memo: object = None) -> Self:
+        """A model is held by reference: copies of a program share it."""
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        """A model is held by reference: a copy of a program shares it."""
-        return self
+    __deepcopy__ = __copy__
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         remedy = "Save the program with sm.save, or leave the model out and use sm.set_default_language_model"

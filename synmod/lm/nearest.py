@@ -240,8 +240,7 @@ class _Prompt:
         self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # a rule of one is not for a field
         users = [at for at, (role, _) in enumerate(turns) if role == "user"]
         last = next((at for at in reversed(users) if _blocks(self.texts[at], "inputs")), users[-1] if users else None)
-        question = "" if last is None else _input(self.texts[last])
-        self._input: Mapping[str, Json] = {} if last is None else _input_fields(self.texts[last])
+        question, self._input = ("", dict[str, Json]()) if last is None else _input(self.texts[last])
         results = [_leaf_text(_parsed(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
         self._question = "\n".join([*results[-1:], question])  # what a tool returned comes first
         self._words = _in_words(self._question)
@@ -434,7 +433,7 @@ def _turns_of(request: LMRequest) -> list[tuple[str, str]]:
 def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structured: bool) -> _Index:
     """Parse and index the lines of `<examples>` and the questions answered before; kept, since prompts come again."""
     parsed = [one for one in map(_parsed, lines) if is_object(one) and {"inputs", "outputs"} <= one.keys()]
-    answered = [(_input(asked), _parsed(answer) if structured else answer) for asked, answer in pairs]
+    answered = [(_input(asked)[0], _parsed(answer) if structured else answer) for asked, answer in pairs]
     return _Index([
         *((_leaf_text(one["inputs"]), one["outputs"]) for one in parsed),
         *((asked, answer) for asked, answer in answered if answer is not None),
@@ -476,18 +475,11 @@ def _blocks(text: str, tag: str) -> list[str]:
     return [part.partition(f"</{tag}>")[0] for part in text.split(f"<{tag}>")[1:] if f"</{tag}>" in part]
 
 
-def _input_fields(text: str) -> Mapping[str, Json]:
-    """Return the fields of the last `<inputs>` of a turn; none where there is no such object."""
-    inputs = _blocks(text, "inputs")
-    json = _parsed(inputs[-1]) if inputs else None
-    return json if is_object(json) else {}
-
-
-def _input(text: str) -> str:
-    """Return the text of an input: the leaves of its last `<inputs>`, or all of it where there is no such JSON."""
-    inputs = _blocks(text, "inputs")
-    json = _parsed(inputs[-1]) if inputs else None
-    return (inputs[-1] if inputs else text) if json is None else _leaf_text(json)
+def _input(text: str) -> tuple[str, Mapping[str, Json]]:
+    """Return the input of a turn, its last `<inputs>` or else all of it: the leaves of its JSON, and its fields."""
+    inputs = (_blocks(text, "inputs") or [text])[-1]
+    json = None if inputs is text else _parsed(inputs)
+    return inputs if json is None else _leaf_text(json), json if is_object(json) else {}
 
 
 def _parsed(text: str) -> Json:

@@ -21,17 +21,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError, RequestError
-from synmod.leaves import (
-    FrozenDict,
-    Json,
-    aio,
-    checks_keywords,
-    current_clock,
-    did_you_mean,
-    frozen,
-    frozen_dict,
-    pointer,
-)
+from synmod.leaves import FrozenDict, Json, aio, checks_keywords, current_clock, did_you_mean, frozen, pointer
 
 
 class Sampling(TypedDict, total=False):
@@ -98,7 +88,7 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
         if name in _NUMBERS and not isinstance(given[name], int | float | None):
             raise ConfigError(f"{where}: {name} is {given[name]!r:.100}; give a number.")
     try:
-        return frozen_dict({name: frozen(value) for name, value in given.items() if value is not None})
+        return frozen({name: value for name, value in given.items() if value is not None})
     except DataError as error:
         raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
 
@@ -404,7 +394,7 @@ class Settings(BaseModel):
     adapter: Any = None
     limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
     cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
-    defaults: Annotated[Any, Field(default=frozen_dict({}))]
+    defaults: Annotated[Any, Field(default=frozen({}))]
     batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
     dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
 

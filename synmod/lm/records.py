@@ -171,6 +171,12 @@ def estimate_text(characters: int) -> int:
     return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
+def estimated_usage(request: LMRequest, characters: int) -> Usage:
+    """Return an estimate of what a request used whose reply has so many characters."""
+    prompt, completion = estimate_tokens(request.messages), estimate_text(characters)
+    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
+
+
 _NO_PARAMS: Final[Mapping[str, Json]] = frozen_dict({})
 _NO_USAGE: Final = Usage()
 

@@ -133,9 +133,7 @@ def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them as they came
     for item in items:
         call = item if isinstance(item, ToolCall) else _call_of(item)
-        call_id = call.id or f"call_{len(calls)}"
-        if call_id in ids:
-            call_id = unused(call_id, ids)
+        call_id = unused(call.id or f"call_{len(calls)}", ids)
         ids.add(call_id)
         calls.append(call if call_id == call.id else ToolCall(call_id, call.name, call.function.arguments))
     schema = request.schema

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from io import StringIO
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, cast
 
 from pydantic_core import from_json
 
@@ -22,7 +22,7 @@ from synmod.leaves import Clock, Json, aio, close_generator, frozen, frozen_dict
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
 from .prompt import json_text
-from .records import Adapter, LMChunk, LMReply, LMRequest, estimate_text, estimate_tokens
+from .records import Adapter, LMChunk, LMReply, LMRequest, estimated_usage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -193,7 +193,14 @@ class LMStream(stream[LMReply]):
 
 
 class Relay:
-    """Receives the reply of one streamed call, and hands its pieces to hooks and streams, each piece once.
+    """Receives the reply of one streamed call, and delivers each chunk to the hooks and streams that read it.
+
+    Args:
+        streams: The streams that read the call.
+        request: The request of the call.
+        listeners: The hooks to notify.
+        place: The fields that every record of the call begins with.
+        clock: The clock of the call.
 
     Attributes:
         begun: When the first piece was handed on; None before.
@@ -210,19 +217,6 @@ class Relay:
         self._partial: Json = None  # the value shown last, frozen
         self.begun: float | None = None
         self.came: Usage | None = None
-
-    @classmethod
-    def of(cls, request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock) -> Relay | None:
-        """Return the relay of a call that begins here; None where its pieces are not read.
-
-        Args:
-            request: The request of the call.
-            listeners: The hooks to notify.
-            place: The fields that every record of the call begins with.
-            clock: The clock of the call.
-        """
-        streams = [one for one in STREAMS.get() if one.is_read_here]
-        return cls(streams, request, listeners, place, clock) if streams else None
 
     async def received(self, adapter: Adapter, request: LMRequest) -> LMReply:
         """Send one request and hand on its pieces; an adapter without `stream` has none before the reply is whole."""
@@ -256,12 +250,12 @@ class Relay:
                     await self._hand_on(new)
         except BaseException:
             if text or reasoning:
-                self.came = _estimate(request, text + reasoning)
+                self.came = estimated_usage(request, len(text) + len(reasoning))
             raise
         finally:
             await close_generator(pieces)
         self._text = text
-        reply = reply or LMReply(usage=_estimate(request, text + reasoning))
+        reply = reply or LMReply(usage=estimated_usage(request, len(text) + len(reasoning)))
         joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
@@ -276,7 +270,7 @@ class Relay:
 
     def _grown(self, text: str, schema: Schema) -> Json:
         """Return what is known of the value by now; None for prose before the answer, or a key that repeats."""
-        value = partial_json(text)
+        value = _partial_json(text)
         if not isinstance(value, _KINDS.get(str(schema.get("type")), object)):
             return None
         try:
@@ -318,12 +312,6 @@ class Relay:
             await one.put(chunk)
 
 
-def _estimate(request: LMRequest, text: str) -> Usage:
-    """Return an estimate of what a request used whose reply is so far this text."""
-    prompt, completion = estimate_tokens(request.messages), estimate_text(len(text))
-    return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
-
-
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # how a value of a schema begins, where its type says so
 
 
@@ -359,10 +347,10 @@ def _goes_on(earlier: Json, later: Json) -> bool:
     return type(earlier) is type(later) and earlier == later
 
 
-def partial_json(text: str) -> Json:
+def _partial_json(text: str, partly: bool | Literal["trailing-strings"] = "trailing-strings") -> Json:
     """Return what is known of a JSON value of which only the beginning has arrived; None where nothing is known."""
     try:
-        return from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
+        return from_json(text, allow_partial=partly, allow_inf_nan=False)
     except ValueError:
         return None
 
@@ -373,11 +361,8 @@ def _settled(text: str) -> int:
     first, before = text[len(head) :][:1], head[-1:]
     if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
         return len(text)
-    try:
-        cut = from_json(text, allow_partial=True, allow_inf_nan=False)
-    except ValueError:
-        cut = None
-    return len(text) if partial_json(text) != cut else len(head)  # they differ where the end lies inside a string
+    ends_in_string = _partial_json(text) != _partial_json(text, partly=True)  # which the latter leaves out
+    return len(text) if ends_in_string else len(head)
 
 
 # -- chat completions ------------------------------------------------------------------------------------------------
