@@ -15,10 +15,10 @@ from .declaring import (
 )
 from .module import Data, Module
 from .record import kind_text, where
-from .structure import refuse_if_sealed, running_own_build, seal
+from .structure import Build, refuse_if_sealed, running_own_build, seal
 
 __all__ = [
-    "ABOVE", "UNDECLARED", "AsyncCallee", "Attempt", "Child", "Data", "DeclaredSkips", "Execution", "Module",
+    "ABOVE", "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution", "Module",
     "ModuleOf", "ModuleOptions", "Shown", "attempt", "build", "build_and", "declaration_of",
     "declared_inputs", "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips",
     "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "own_inputs_of", "passes_none",
