@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
@@ -21,9 +21,9 @@ from synmod.module import Module, own_inputs_of
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
 from .batches import ROW, Places
-from .examples import Example, ExampleReader, is_data, outputs_of
+from .examples import Example, is_data, numbered, outputs_of
 from .history import write_csv
-from .metrics import Metric, metrics_from
+from .metrics import FED, Metric, metrics_from
 from .rewards import OFFERED, reward_from
 from .rollouts import ExampleError, ExampleResult, Executor
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
@@ -168,10 +168,9 @@ async def predicted(
     """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
     runner = Runner(program, places=places, first=tree.state(program, tree.Memory) if first is None else first)
 
-    async def run(numbered: tuple[int, Example]) -> Any:
-        number, row = numbered
-        ROW.set(number)
-        ran = await runner.row(row)
+    async def run(place: tuple[int, Example]) -> Any:
+        ROW.set(place[0])
+        ran = await runner.row(place[1])
         if ran.failure is not None:
             raise ran.failure
         return ran.outputs
@@ -351,11 +350,12 @@ class _Evaluator:
 
 def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
     """Yield every run: its number, its example, its sample."""
-    reader, numbers = ExampleReader(), count()
+    known, rows = set[str](), count()
 
     def runs(row: Any) -> Iterator[_Job]:
-        example = reader.read(row)
-        return ((next(numbers), example, sample) for sample in range(samples))
+        number = next(rows)
+        example = numbered(number, row, known)
+        return ((number * samples + sample, example, sample) for sample in range(samples))
 
     async def later() -> AsyncIterator[_Job]:
         try:
@@ -393,9 +393,6 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
-_FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
-"""What objects that are fed row by row may ask for by name."""
-
 
 class Metrics:
     """The metrics of one evaluation, by name.
@@ -408,6 +405,10 @@ class Metrics:
             `update_state`, `result()` and `reset_state()`. Functions and `update_state` ask by parameter name for what
             they judge, the latter also for `rollout`, the result of the row.
 
+    Attributes:
+        given: The metrics.
+        functions: Those of them that are called inside each run.
+
     Raises:
         TrainerError: There is no metric of a name.
         ArgumentError: It is not a list of them, one is neither or takes something else, or two have one name.
@@ -415,7 +416,9 @@ class Metrics:
 
     def __init__(self, metrics: Iterable[Any]) -> None:
         self.given = metrics_from(metrics)
-        self._bound: dict[str, BoundReward] = {}
+        self.functions: list[Any] = []
+        self._bound: dict[str, Any] = {}
+        """What calls each function, or feeds each object."""
         self._objects: dict[str, Any] = {}
         self._sums: dict[str, float] = {}
         self._rows = 0
@@ -425,12 +428,13 @@ class Metrics:
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
             if name in self._bound:
                 raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
-            if _is_fed(metric):
+            if callable(getattr(metric, "update_state", None)):
                 counting: Any = metric.clone() if isinstance(metric, Module) else metric
                 counting.reset_state()
                 self._objects[name] = counting
-                self._bound[name] = _bound_update(counting, name)
+                self._bound[name] = feeding(counting, name)
             else:
+                self.functions.append(metric)
                 self._sums[name] = 0.0
                 self._bound[name] = BoundReward(metric, OFFERED[:-1], what=f"metric {name!r}")
 
@@ -439,11 +443,6 @@ class Metrics:
         for metric in self.given:
             if isinstance(metric, Metric):
                 metric.check(output_schema, target_schema)
-
-    @property
-    def functions(self) -> list[Any]:
-        """Those that measure a run inside of it."""
-        return [metric for metric in self.given if not _is_fed(metric)]
 
     async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
         """Return the value of each function for one output.
@@ -473,9 +472,9 @@ class Metrics:
         self._rows += 1
         for name in self._sums:
             self._sums[name] += values.get(name, 0.0)
-        for name, metric in self._objects.items():
+        for name in self._objects:
             try:
-                _feed(metric, self._bound[name], result)
+                self._bound[name](result)
                 self._faults[name] = None
             except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
                 self._faults.setdefault(name, error)
@@ -507,37 +506,28 @@ class Metrics:
         return found, failure
 
 
-def _is_fed(metric: Any) -> bool:
-    """Whether a metric is an object that is fed row by row."""
-    return callable(getattr(metric, "update_state", None))
+def feeding(metric: Any, name: str) -> Callable[[ExampleResult], None]:
+    """Return a function that feeds an object with one result, or skips it: it failed, and the object leaves such out.
 
+    Args:
+        metric: A `Metric`, or any object with `update_state`.
+        name: Its name in messages.
 
-def _bound_update(metric: Any, name: str) -> BoundReward:
-    """Return what feeds an object (ArgumentError if it takes something else, or would have to be awaited)."""
+    Raises:
+        ArgumentError: `update_state` takes something else, or is async.
+    """
     if inspect.iscoroutinefunction(metric.update_state):
         raise ArgumentError(
             f"metric {name!r}: update_state is async; write a plain one, or an async function in place of the metric."
         )
-    return BoundReward(metric.update_state, _FED, what=f"metric {name!r}")
+    update = BoundReward(metric.update_state, FED, what=f"metric {name!r}")
 
+    def feed(result: ExampleResult) -> None:
+        if result.error is None or not getattr(metric, "skip_failed", False):
+            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
+            update.call({**fed, "example_id": result.id, "rollout": result})
 
-def feed(metric: Any, results: Iterable[ExampleResult]) -> None:
-    """Feed an object that counts, a `Metric` or one of one's own, with results in order.
-
-    Raises:
-        ArgumentError: Its `update_state` takes something else.
-        Exception: What it raised.
-    """
-    update = _bound_update(metric, getattr(metric, "name", type(metric).__name__))
-    for result in results:
-        _feed(metric, update, result)
-
-
-def _feed(metric: Any, update: BoundReward, result: ExampleResult) -> None:
-    """Feed one row, unless it failed and the metric leaves such rows out."""
-    if result.error is None or not getattr(metric, "skip_failed", False):
-        fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
-        update.call({**fed, "example_id": result.id, "rollout": result})
+    return feed
 
 
 # -- evaluations -------------------------------------------------------------------------------------------------------

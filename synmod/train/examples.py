@@ -76,31 +76,24 @@ class Several(tuple[Any, ...]):
     __slots__ = ()
 
 
-class ExampleReader:
-    """Turns the rows of one data set into examples, in order; those without an id are named by their position."""
+def numbered(number: int, row: Any, known: set[str]) -> Example:
+    """Return a row of a data set as an example; one without an id is named by its number.
 
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._position = -1
+    Args:
+        number: Its place in the data set.
+        row: `(inputs, target)`, inputs alone, or an `Example`.
+        known: The ids of the rows before it; that of an `Example` is added.
 
-    def read(self, row: Any) -> Example:
-        """Return the next row as an example.
-
-        Args:
-            row: `(inputs, target)`, inputs alone, or an `Example`.
-
-        Raises:
-            ArgumentError: A tuple of another length, or an explicit id that came before.
-        """
-        self._position += 1
-        name = str(self._position)
-        try:
-            if not isinstance(row, Example):
-                return Example(name, *_pair_of(row))
-            _check_id(row, self._known)
-        except DataError as error:
-            raise ArgumentError(f"row {name}: {error}") from None
-        return replace(row, id=name) if row.id is None else row
+    Raises:
+        ArgumentError: A tuple of another length, or an explicit id that came before.
+    """
+    try:
+        if not isinstance(row, Example):
+            return Example(str(number), *_pair_of(row))
+        _check_id(row, known)
+    except DataError as error:
+        raise ArgumentError(f"row {number}: {error}") from None
+    return replace(row, id=str(number)) if row.id is None else row
 
 
 def _pair_of(row: Any) -> tuple[Any, Any]:
@@ -526,11 +519,9 @@ async def training_rows(
     Raises:
         TrainerError: No rows, or a share that is none.
     """
-    if x is None:
-        raise TrainerError("fit: there are no rows: give fit(x, y).")
-    rows = await load_examples(x, y, program=program)
+    rows = [] if x is None else await load_examples(x, y, program=program)
     if not rows:
-        raise TrainerError("fit: there are no rows.")
+        raise TrainerError("fit: there are no rows: give fit(x, y).")
     if validation_data is not None:
         names, _ = _names_or_rows(y, {name for row in rows for name in _fields_of(row.target)})
         is_pair = isinstance(validation_data, tuple)
@@ -589,10 +580,7 @@ def split(
                 taken.update(members)
     if wanted and not taken and len(groups) > 1:  # every group is larger than what was wanted
         taken.update(min(groups.values(), key=len))
-    return (
-        [row for number, row in enumerate(rows) if number not in taken],
-        [row for number, row in enumerate(rows) if number in taken],
-    )
+    return [row for number, row in enumerate(rows) if number not in taken], [rows[number] for number in sorted(taken)]
 
 
 def _stratum(target: Any, closed: str | None) -> str:
@@ -619,10 +607,8 @@ def _closed_field(symbol: SymbolicDataModel | None) -> str | None:
     """Return the first closed field of what a program returns."""
     schema: Any = {} if symbol is None else schema_of(symbol)
     for name, part in schema.get("properties", {}).items():
-        if (
-            "enum" in (schema.get("$defs", {}).get(part.get("$ref", "").rsplit("/", 1)[-1]) or part)
-            or part.get("type") == "boolean"
-        ):
+        declared = schema.get("$defs", {}).get(part.get("$ref", "").rsplit("/", 1)[-1], part)
+        if "enum" in declared or declared.get("type") == "boolean":
             return name
     return None
 

@@ -13,6 +13,8 @@ from synmod.registry import register_own
 
 from .rewards import check_masks, compared_fields, equal_fields, named, normal, one_of
 
+FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
+"""What objects that are fed row by row may take by parameter name."""
 _TYPES: Final = {
     bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"
 }  # fmt: skip
@@ -152,15 +154,15 @@ class Mean(_Average):
     Source: Keras `MeanMetricWrapper`.
     """
 
-    _ASKED: ClassVar = ("inputs", "outputs", "target", "example_id", "rollout")
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
+    """What reads the parameters of the function once: made by the constructor."""
 
     def __init__(self, fn: Callable[..., Any], **options: Unpack[MetricOptions]) -> None:
         name = getattr(fn, "__name__", "")
         if name.isidentifier():
             options.setdefault("name", name)
         super().__init__(**options)
-        scope.BoundReward(fn, self._ASKED, what=f"metric {self.name!r}")  # what it asks for is wrong now, not at a row
-        self.fn = fn
+        self.fn, self._bound = fn, scope.BoundReward(fn, FED, what=f"metric {self.name!r}")
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
         """Count one row."""
@@ -170,8 +172,7 @@ class Mean(_Average):
             "inputs": getattr(rollout, "inputs", None), "outputs": y_pred, "target": y_true,
             "example_id": getattr(rollout, "id", None), "rollout": rollout,
         }  # fmt: skip
-        bound = scope.BoundReward(self.fn, self._ASKED, what=f"metric {self.name!r}")
-        score = bound.feedback(bound.call(asked)).score
+        score = self._bound.feedback(self._bound.call(asked)).score
         return None if score is None else self.add(score)
 
 

@@ -19,6 +19,7 @@ from synmod.registry import register_own, registered
 from synmod.scope import Feedback, phase
 from synmod.tree import OptState, Path, State, Variable, iter_graph, paths_of, state as state_of, update as write, using
 
+from .batches import checked_seed
 from .rollouts import CallRecord, Rollout
 
 if TYPE_CHECKING:
@@ -249,13 +250,11 @@ class Optimizer(Module):
         super().__init__(name=name, description=description, **unknown)
         if not isinstance(proposer, Module | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
             raise TrainerError(f"{type(self).__name__}: proposer is a {type(proposer).__name__}; give a module.")
-        if type(seed) not in (int, type(None)):
-            raise TrainerError(f"{type(self).__name__}: seed is {seed!r:.100}; give a whole number.")
         self.only = only
         self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
         self.proposer = proposer
         self.patience = whole_number(self, "patience", patience)
-        self.seed = seed
+        self.seed = None if seed is None else checked_seed(type(self).__name__, seed)
         self.idle = self.add_variable(0, schema={"type": "integer"}, name="idle", type=OptState)
 
     async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
@@ -385,11 +384,10 @@ class Routing:
 
     def __init__(self, program: Module, targets: Iterable[Target]) -> None:
         self._targets = tuple(targets)
-        modules = {path_str(path): value for path, value in iter_graph(program, Module)}
         self._modules: dict[str, Module] = {}
         self._aliases: dict[str, list[str]] = {}
         """All paths of the module at a path."""
-        for module in modules.values():
+        for _, module in iter_graph(program, Module):
             aliases = [path_str(alias) for alias in paths_of(program, module)]
             self._modules.update((alias, module) for alias in aliases)
             self._aliases.update((alias, aliases) for alias in aliases)
@@ -397,7 +395,8 @@ class Routing:
         for target in self._targets:
             for alias in self._aliases[target.module]:
                 self._owned.setdefault(alias, []).append(target.path)
-        self._routers = {path: each for path, each in self._modules.items() if _routes(each)}
+        default = Module.route_feedback
+        self._routers = {path: each for path, each in self._modules.items() if type(each).route_feedback is not default}
         self.paths = frozenset({*self._owned, *self._routers})
 
     def check(self, feedback: Feedback) -> None:
@@ -476,11 +475,6 @@ class Routing:
             raise TrainerError(f"{call.path or type(module).__name__}: route_feedback returned {routed!r:.100}, "
                                "which is not a sm.Feedback.")  # fmt: skip
         return routed
-
-
-def _routes(module: Module) -> bool:
-    """Whether a module routes feedback to the calls below it."""
-    return type(module).route_feedback is not Module.route_feedback
 
 
 def matches(key: str, path: str) -> bool:

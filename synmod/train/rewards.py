@@ -412,16 +412,12 @@ class CosineSimilarity(Reward):
         """Return the mean cosine, and both values of the fields that differ."""
         expected, actual = self.fields(y_true, y_pred)
         names = [name for name in expected if name in actual]
-        texts = [_as_text(fields[name]) for fields in (expected, actual) for name in names]
+        values = [fields[name] for fields in (expected, actual) for name in names]
+        texts = [value if isinstance(value, str) else dump_json(value) for value in values]
         vectors = (await self.embedding_model(texts)).vectors
         pairs = zip(names, vectors, vectors[len(names) :], strict=False)
         scores = {name: _cosine(one, other) for name, one, other in pairs}
         return _mean_of(scores, expected, actual)
-
-
-def _as_text(value: Any) -> str:
-    """Return a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else dump_json(value)
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

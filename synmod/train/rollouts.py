@@ -45,10 +45,6 @@ class ExampleError:
         """Return the record of an exception."""
         return cls(type(error).__name__, scope.message_of(error), path, tuple(errors.notes_of(error)))
 
-    def record(self) -> dict[str, Any]:
-        """Return the record as plain JSON."""
-        return {**asdict(self), "notes": list(self.notes)}
-
     def __str__(self) -> str:
         return f"{self.type}: {self.message}"
 
@@ -103,17 +99,15 @@ class ExampleResult:
 
     def record(self) -> dict[str, Any]:
         """Return the result by name of its fields, data models as they are."""
-        record = {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
-        return {
-            **record,
-            "feedback": None if self.feedback is None else self.feedback.record(),
-            "error": None if self.error is None else self.error.record(),
-            "usage": asdict(self.usage),
-        }
+        return {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
 
 
 def _listed(nest: Any) -> Any:
-    """Return a nest with lists in place of tuples, which are not JSON."""
+    """Return a nest with lists in place of tuples, which are not JSON, and dicts in place of our records."""
+    if isinstance(nest, Feedback):
+        return _listed(nest.record())
+    if isinstance(nest, (ExampleError, Usage)):
+        nest = asdict(nest)
     if is_object(nest):
         return {key: _listed(value) for key, value in nest.items()}
     if isinstance(nest, (list, tuple)):
@@ -192,6 +186,7 @@ class Watch(scope.Hook, scope.Block):
         rewards: What modules gave, by path of the module, or by `path/name`.
         frame: That of the entry call; None while none has ended.
         is_open: Whether module calls are noted; those of a reward are not.
+        of_builds: The failures of builds.
     """
 
     def __init__(self, *, keeps_calls: bool = False) -> None:
@@ -202,7 +197,7 @@ class Watch(scope.Hook, scope.Block):
         self.is_open = True
         self._keeps_calls = keeps_calls
         self._ended: list[CallEnd] = []  # all calls, or those that failed
-        self._of_builds: tuple[BaseException, ...] = ()
+        self.of_builds: tuple[BaseException, ...] = ()
 
     def __enter__(self) -> Self:
         self.enter(phase="inference", hooks=(self,), usages=self.usage)
@@ -220,15 +215,11 @@ class Watch(scope.Hook, scope.Block):
 
     def on_build_end(self, event: scope.BuildEnd) -> None:
         if self.is_open and event.exception is not None:
-            self._of_builds += (event.exception,)
+            self.of_builds += (event.exception,)
 
     def path_of(self, failure: BaseException) -> str:
         """Return the path of the innermost call that a failure ended; "" where it ended none."""
         return next((event.path for event in self._ended if event.exception is failure), "")
-
-    def is_of_build(self, failure: BaseException) -> bool:
-        """Whether a failure is that of a build."""
-        return any(failure is one for one in self._of_builds)
 
     def calls(self, paths: frozenset[str] | None = None) -> tuple[CallRecord, ...]:
         """Return the calls of the modules at these paths, or all there are; callers first.
@@ -294,10 +285,10 @@ class Ran:
 
     def record(self) -> dict[str, Any]:
         """Return what a journal keeps: the row itself stands in its key."""
-        feedback, error = self.feedback, self.error
+        feedback = {} if self.feedback is None else self.feedback.record()
         found = {
-            "feedback": None if feedback is None else {name: of for name, of in feedback.record().items() if of != {}},
-            "error": None if error is None else error.record(),
+            "feedback": {name: of for name, of in feedback.items() if of != {}},
+            "error": _listed(self.error),
             "fault": self.fault,
             "calls": [call.to_json() for call in self.calls],
             "values": dict(self.values),
@@ -385,7 +376,9 @@ async def run_once(
                 offered = offered_of(ran, example)
                 with scope.below(watch.frame):
                     if reward is not None:
-                        ran.feedback = _with_objectives(await reward(**offered), watch.rewards)
+                        feedback, given = await reward(**offered), watch.rewards
+                        objectives = {**given, **feedback.objectives}
+                        ran.feedback = replace(feedback, objectives=objectives) if given else feedback
                     if metrics is not None:
                         ran.values = await metrics.measure(offered)
         except Exception as error:  # one example under collection: its failure is its result
@@ -434,15 +427,10 @@ def offered_of(ran: Ran, example: Example) -> dict[str, Any]:
     }
 
 
-def _with_objectives(feedback: Feedback, given: Mapping[str, float]) -> Feedback:
-    """Return the feedback with the rewards that modules gave during the call."""
-    return replace(feedback, objectives={**given, **feedback.objectives}) if given else feedback
-
-
 def _fault(error: Exception, watch: Watch) -> Fault:
     """Return whose fault a failure is."""
     in_program = watch.is_open
-    if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and watch.is_of_build(error)):
+    if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and error in watch.of_builds):
         return "fatal"
     if isinstance(error, _TRANSIENT) or (isinstance(error, errors.ModelError) and not in_program):
         return "void"

@@ -18,7 +18,7 @@ from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench, Split
-from .evaluation import Evaluation, feed
+from .evaluation import Evaluation, feeding
 from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
 from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
@@ -583,7 +583,9 @@ class Trainer:
         """
         if len(labels) != len(self._rows):
             raise TrainerError(f"update_metric: {len(labels)} labels for {len(self._rows)} rows.")
-        feed(metric, [row.rollout(label) for row, label in zip(self._rows, labels, strict=True)])
+        feed = feeding(metric, getattr(metric, "name", type(metric).__name__))
+        for row, label in zip(self._rows, labels, strict=True):
+            feed(row.rollout(label))
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
