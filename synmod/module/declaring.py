@@ -24,7 +24,7 @@ UNDECLARED: Final = object()
 
 
 def resolved_annotations(function: Callable[..., Any], needed: Container[str] | None = None) -> dict[str, Any]:
-    """Return the annotations of a function, or of the function it wraps, without those that are no expressions.
+    """Return the annotations of a function, or of the function it wraps, without those that are not expressions.
 
     Args:
         function: The function.

@@ -356,7 +356,7 @@ def delete_attribute(module: Module, name: str) -> None:
     """
     record = module._record
     if record.sealed and name not in record.declaration.hidden and _holds_any(_in_graph(module, name)):
-        raise SealedError(_text(module, name, f"attribute {name!r} was to be deleted"))
+        raise SealedError(_text(module, name, f"cannot delete attribute {name!r}"))
     in_build = remember(module)
     object.__delattr__(module, name)
     record.statics.pop(name, None)
@@ -369,7 +369,7 @@ def delete_attribute(module: Module, name: str) -> None:
 
 def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable:
     """Make a Variable and store it as the attribute of its name, or `name_1`, ... if that is taken."""
-    refuse_if_sealed(module, given["name"] or "variable", "a Variable was to be added")
+    refuse_if_sealed(module, given["name"] or "variable", "cannot add a Variable")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
     variable = kind(**given)
@@ -454,10 +454,16 @@ def check_layout(module: Module) -> None:
         raise SealedError(_text(module, str(name), f"the content of attribute {name!r} was changed"))
 
 
-def refuse_if_sealed(module: Module, attribute: str, change: str) -> None:
-    """Raise SealedError if `module` is sealed, before the change that `change` describes; else a build remembers it."""
+def refuse_if_sealed(module: Module, attribute: str, fault: str) -> None:
+    """Raise SealedError if `module` is sealed, else let a build remember the module.
+
+    Args:
+        module: The module to be changed.
+        attribute: The attribute to be changed.
+        fault: What is refused, such as 'cannot add a member'.
+    """
     if module._record.sealed:
-        raise SealedError(_text(module, attribute, change))
+        raise SealedError(_text(module, attribute, fault))
     remember(module)
 
 
@@ -484,7 +490,7 @@ def _check_assignment(module: Module, name: str, value: Any) -> bool:
     # a by-reference node has no state, so it may replace one of its kind, or None
     swapped = [x for x in (old, value) if x is not None]
     if not all(map(_is_by_reference, swapped)) or len({id(own_impl(class_of(x))) for x in swapped}) > 1:
-        raise SealedError(_text(module, name, f"attribute {name!r} was to be assigned"))
+        raise SealedError(_text(module, name, f"cannot assign attribute {name!r}"))
     return True
 
 
@@ -511,7 +517,7 @@ def _text(module: Module, attribute: str, fault: str) -> str:
     remedy = "Make children and Variables in __init__, or in build if they depend on the schema."
     if isinstance(attribute_of(module, attribute), Variable):
         remedy = f"The value of the Variable can be changed: `module.{attribute}.assign(json)`."
-    return f"{path} ({type(module).__name__}): {fault}, but the structure has been sealed since the build. {remedy}"
+    return f"{path} ({type(module).__name__}): {fault} after the build, which seals the structure. {remedy}"
 
 
 # -- Namespaces of skips ----------------------------------------------------------------------------------------------

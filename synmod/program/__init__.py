@@ -1,9 +1,9 @@
-"""Programs: the face users hold.
+"""Programs: the classes that users work with.
 
 Floor: 10. Purpose: `Input`, `Program` (functional, by subclass, mixed), `compose`, `Sequential`; methods such as save
 are one line each.
-State: none beyond that of a module; what follows from a graph is kept beside it and made again in a copy.
-Speed: composing, making and running are linear in steps; the door costs a lookup for each Input.
+State: none beyond that of a module; what a program derives from its graph is kept beside it; a copy derives it anew.
+Speed: composing, making and running are linear in steps; the check of arguments costs a lookup for each Input.
 Must never know: providers, optimizers.
 """
 

@@ -1,4 +1,4 @@
-"""Programs without a class of one's own: `compose` wires a function, `Sequential` runs members in a row."""
+"""Programs without a subclass: `compose` traces a function, `Sequential` runs members in order."""
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ def compose(
 ) -> Callable[[Callable[..., Any]], Program]: ...
 @leaves.checks_keywords
 def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
-    """Make a functional program of a function, at once, inside a running loop or without one.
+    """Make a functional program from a function, with or without a running event loop.
 
-    The body runs once, on symbols. The function itself is not saved; the flow is.
+    The body runs once, on symbols. A saved file holds the graph, not the function.
 
     Args:
         fn: Async or plain; each parameter is annotated with a data model and becomes an Input of that name. A default
@@ -49,11 +49,11 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
         The program.
 
     Raises:
-        ArgumentError: A parameter of another kind, or `fn` is not such a function.
+        ArgumentError: A parameter cannot be an Input, or `fn` is not an async or plain function.
         BuildError: The body waits for something (contains 'compose').
         SchemaError: The outputs do not contain what the return annotation declares.
         GraphError: The wiring is faulty.
-        Exception: Whatever the body raises, as itself.
+        Exception: Whatever the body raises.
 
     Example:
         >>> import synmod as sm
@@ -74,7 +74,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
     label = leaves.check_name(getattr(fn, "__name__", None) if name is None else name)
     positional, named = _inputs(fn, label)
     outputs = copy_context().run(_wired, fn, label, positional, named)
-    _hold_to_annotation(fn, label, outputs)
+    _check_outputs(fn, label, outputs)
     inputs = [*positional, *named.values()]
     return Program(
         inputs=inputs[0] if len(inputs) == 1 else inputs,
@@ -85,7 +85,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
 
 
 def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel], dict[str, SymbolicDataModel]]:
-    """Make an Input of each parameter: those that go by position, and those that go by keyword only."""
+    """Return an Input for each parameter: the positional ones, and the keyword-only ones by name."""
     hints = modules.resolved_annotations(fn)
     positional: list[SymbolicDataModel] = []
     named: dict[str, SymbolicDataModel] = {}
@@ -109,7 +109,7 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
 def _wired(
     fn: Callable[..., Any], label: str, positional: list[SymbolicDataModel], named: dict[str, SymbolicDataModel]
 ) -> Any:
-    """Run the body on symbols, to its end; if it fails, or waits, whatever it built is unbuilt again."""
+    """Run the body on symbols; if it fails or waits, the modules that it built are unbuilt again."""
 
     async def body() -> Any:
         with modules.Build():
@@ -122,12 +122,12 @@ def _wired(
         raise BuildError(
             f"compose: the body of {label!r} waits for something, which wiring a program does not need. (Branches "
             "already run at the same time: write `a = await first(x)`, `b = await second(x)`, no gather.) Where a "
-            "module's build must wait, compose inside a loop: `x = sm.Input(Query)`, `y = await module(x)`, "
+            "module's build must wait, wire them in a coroutine: `x = sm.Input(Query)`, `y = await module(x)`, "
             "`sm.Program(inputs=x, outputs=y)`."
         ) from None
 
 
-def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> None:
+def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
     """Check that the outputs contain what a return annotation declares."""
     declared = modules.read_outputs(modules.resolved_annotations(fn).get("return", modules.UNDECLARED))
     if declared is modules.UNDECLARED:
@@ -135,7 +135,7 @@ def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> Non
     pairs = leaves.aligned(declared, outputs)
     if pairs is None:
         raise SchemaError(
-            f"compose: {label!r} returns another structure than its annotation {declared!r:.200} declares."
+            f"compose: {label!r} returns a structure that differs from its annotation, {declared!r:.200}."
         )
     for path, model, given in pairs:
         if isinstance(given, SymbolicDataModel) and not contains(given, model):
@@ -146,34 +146,35 @@ def _hold_to_annotation(fn: Callable[..., Any], label: str, outputs: Any) -> Non
             )
 
 
-# -- Sequential: modules and functions in a row ------------------------------------------------------------------------
+# -- Sequential: modules and functions in order ------------------------------------------------------------------------
 
 Member = Module | Callable[..., Any] | SymbolicDataModel
 Typed = ModuleOf[JsonDataModel[M]]
 Row = Iterable[Member] | tuple[*tuple[Member, ...], Typed[M]] | Iterable[SymbolicDataModel | Typed[M]]
-"""Members in a row; where a tuple's last one, or the only kind in a list, gives data of a class, so does the row."""
-_NO_MEMBERS: Any = ()  # of any type, so that a type checker takes an empty row for one of Any
+"""Members in order: type checkers infer the output from a tuple's last member, or from the one type of a list's."""
+_NO_MEMBERS: Any = ()  # so that a type checker infers Sequential[Any] without members
 
 
 @registry.register_own()
 class Sequential(Program[M]):
-    """Members in a row: each gets the output of the one before, whole.
+    """Members in order: each gets the whole output of the one before.
 
     Args:
         members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
-            class) may stand first: it is the contract, and the constructor builds at once. A mapping gives each a
-            name, which is then its step of paths; else the steps are `0`, `1` and so on. Type checkers know the output
-            of a tuple by its last member, of a list where it has one kind of member.
+            class) may come first: it declares the input, and the constructor builds at once. A mapping gives each
+            member a name, which is its step in paths; otherwise the steps are `0`, `1` and so on. Type checkers infer
+            the output from a tuple's last member, or from a list whose members have one type.
         name: Label.
         description: Label.
         trainable: Whether the members may be trained.
         hooks: Listeners.
 
     Raises:
-        GraphError: An Input elsewhere than first.
-        ConfigError: A member that is neither; a name that hides one of Sequential's own; an unknown keyword.
+        GraphError: An Input is not the first member.
+        ConfigError: A member is neither a module nor a callable, a name hides an attribute of every Sequential, or a
+            keyword is unknown.
         BadNameError: A member's name is not an identifier.
-        Exception: With an Input first, what a build raises.
+        Exception: Whatever the build raises, with an Input first.
 
     Example:
         >>> import synmod as sm
@@ -217,7 +218,7 @@ class Sequential(Program[M]):
         return tuple(attributes[step] for step in self._steps())
 
     def _steps(self) -> Sequence[str | int]:
-        """The attributes where the members stand, as paths have them: their names, else 0, 1, and so on."""
+        """Return the attributes that hold the members: their names, else 0, 1 and so on."""
         attributes: dict[Any, Any] = vars(self)
         named: tuple[str, ...] | None = attributes.get("_names")
         return sorted(key for key in attributes if isinstance(key, int)) if named is None else named
@@ -229,15 +230,16 @@ class Sequential(Program[M]):
         return list(self.members)
 
     def add(self, member: Member, name: str | None = None) -> None:
-        """Append a member, under a name where the members have names; possible until it is built.
+        """Append a member, with a name if the members have names; possible until the Sequential is built.
 
         Raises:
-            SealedError: It is built.
-            GraphError: An Input elsewhere than first.
-            ConfigError: It is neither a module nor a callable, or its name is missing, taken, or not wanted.
+            SealedError: The Sequential is built.
+            GraphError: An Input is not the first member.
+            ConfigError: The member is neither a module nor a callable, or its name is missing, taken, or given where
+                members have none.
             BadNameError: The name is not an identifier.
         """
-        modules.refuse_if_sealed(self, name or str(len(self._steps())), "a member was to be added")
+        modules.refuse_if_sealed(self, name or str(len(self._steps())), "cannot add a member")
         if (name is None) is ("_names" in vars(self)):
             wanted = "`add(member, 'name')`" if name is None else "`add(member)`, or Sequential({...}) from the start"
             raise ConfigError(f"{self.name!r}: its members have {'' if name is None else 'no '}names: write {wanted}.")
@@ -245,16 +247,16 @@ class Sequential(Program[M]):
         self._record_members(lambda given: _like(given, [*_pairs(given), (name, member)]))
 
     def pop(self) -> Module:
-        """Take the last member out and return it; possible until it is built.
+        """Remove the last member and return it; possible until the Sequential is built.
 
         Raises:
-            SealedError: It is built.
+            SealedError: The Sequential is built.
             GraphError: There is no member.
         """
         steps = self._steps()
-        modules.refuse_if_sealed(self, str(steps[-1] if steps else -1), "the last member was to be taken out")
+        modules.refuse_if_sealed(self, str(steps[-1] if steps else -1), "cannot remove the last member")
         if not steps:
-            raise GraphError(f"{self.name!r}: there is no member to take out.")
+            raise GraphError(f"{self.name!r}: there is no member to remove.")
         self._record_members(lambda given: _like(given, _pairs(given)[:-1]))
         attributes: dict[Any, Any] = vars(self)
         if "_names" in attributes:
@@ -262,7 +264,7 @@ class Sequential(Program[M]):
         return attributes.pop(steps[-1])
 
     async def call(self, /, *inputs: Any, **named: Any) -> JsonDataModel[M]:
-        """Run the members; further arguments go to the first one. Empty, it returns its input."""
+        """Run the members, the first one on all arguments; without members, return the input."""
         value: Any = inputs[0] if len(inputs) == 1 else inputs or None
         for place, member in enumerate(self.members):
             value = await (member(value) if place else member(*inputs, **named))
@@ -274,7 +276,7 @@ class Sequential(Program[M]):
 
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
-        """Make one of what `get_config` returned; members are built when they are reached, not here."""
+        """Make a Sequential from what `get_config` returned, without a build."""
         given: Any = config_.get("members", ())
         members = _pairs(given)
         if not members or not _is_input(members[0][1]):
@@ -285,16 +287,16 @@ class Sequential(Program[M]):
         return made
 
     def get_build_config(self) -> dict[str, Any] | None:
-        """Return what tells a file that it was built; the members have their own schemas."""
+        """Return a config without schemas if it is built, else None; the members have configs of their own."""
         return {"schemas": {}} if self._record.sealed else None
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> None:
-        """Seal a row that was built; its members have configs of their own."""
+        """Seal a Sequential that was built; the members have configs of their own."""
         if config is not None:
             modules.seal(self)
 
     def _append(self, member: Any, name: str | None = None) -> None:
-        """Take a member in behind the others; an Input stands before all, and is not one."""
+        """Append a member; an Input becomes the input spec instead."""
         attributes: dict[Any, Any] = vars(self)
         steps = self._steps()
         step = len(steps) if name is None else leaves.check_name(name, "member")
@@ -305,7 +307,7 @@ class Sequential(Program[M]):
             )
         if _is_input(member):
             if steps or self.input_spec is not None:
-                raise GraphError(f"{self.name!r}: member {step} is an Input; an Input may only stand first.")
+                raise GraphError(f"{self.name!r}: member {step} is an Input; an Input may only come first.")
             self.input_spec = _as_input(member)
             return
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
@@ -323,7 +325,7 @@ class Sequential(Program[M]):
         attributes["_names"] = (*steps, step)
 
     def _record_members(self, change: Callable[[Any], Any]) -> None:
-        """Keep the constructor's record in step, where it has the members, an Input among them."""
+        """Apply a change of members to the recorded constructor arguments, which include the Input."""
         if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
             changed = change(self._record.arguments.get("members", ()))
             self._record.arguments = {**self._record.arguments, "members": changed}
@@ -341,7 +343,7 @@ class Sequential(Program[M]):
 
 @modules.own_inputs_of.register(Sequential)
 def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
-    """Return what `sm.build` builds a row on: its Input."""
+    """Return what `sm.build` builds a Sequential on: its Input."""
     spec = row.input_spec
     return () if spec is None else (spec,)
 
@@ -354,7 +356,7 @@ def row_passes_none(_: Sequential[Any]) -> bool:
 
 @modules.verify_first_call.register(Sequential)
 def verify_first_call_of_row(row: Sequential[Any]) -> None:
-    """Check the whole row where this is the first entry call; a row inside another program is checked with it."""
+    """Check the whole Sequential at its first entry call; one inside another program is checked with that program."""
     frame = scope.current_call()
     if frame is not None and frame.parent is None and not frame.symbolic:
         modules.verify_wiring(row, is_whole=False)
@@ -362,35 +364,35 @@ def verify_first_call_of_row(row: Sequential[Any]) -> None:
 
 @modules.execution_of.register(Sequential)
 def execution_of_row(row: Sequential[Any]) -> modules.Execution | None:
-    """Return one member after the other; a `call` of one's own has no static order."""
+    """Return the members in order; None for a subclass with its own `call`, which may run them in any order."""
     if type(row).call is not Sequential.call:
         return None
     return modules.Execution("in order", tuple(map(modules.Child, zip(row._steps()), row.members)))
 
 
 def _label(function: Callable[..., Any]) -> str | None:
-    """Return the name of a function, None for one without a name that a module may have."""
+    """Return the name of a function, None if it cannot be the name of a module."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
 
 
 def _pairs(members: Any) -> list[tuple[Any, Any]]:
-    """Return members with their names, None where they have none."""
+    """Return each member after its name, which is None if the members have no names."""
     if isinstance(members, Mapping):
         return list(cast("Mapping[Any, Any]", members).items())
     return [(None, member) for member in members]
 
 
 def _like(members: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
-    """Return members as `members` holds its own: by name, or in a list."""
+    """Return the members of `pairs` in the form of `members`: a dict by name, or a list."""
     return dict(pairs) if isinstance(members, Mapping) else [member for _, member in pairs]
 
 
 def _is_input(member: Any) -> bool:
-    """Whether something stands for data, not for work."""
+    """Whether a member is a symbol or a data-model class, so that it declares the input."""
     return isinstance(member, SymbolicDataModel) or (inspect.isclass(member) and issubclass(member, DataModel))
 
 
 def _as_input(member: Any) -> SymbolicDataModel:
-    """Return an Input of a class; a symbol as it is."""
+    """Return an Input of a data-model class; a symbol as it is."""
     return member if isinstance(member, SymbolicDataModel) else Input(member)

@@ -1,4 +1,4 @@
-"""`Program`: the face users hold, made of a graph or with a module of its own."""
+"""`Program`: a module that runs a graph or a `call` of its own, with methods to train, save and load it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .wiring import Names, Wiring, graph_execution, wiring_of
 
 
 def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
-    """Make `program` a functional one.
+    """Make `program` functional, so that a call runs the graph between these symbols.
 
     Args:
         program: A program under construction, or in its own `build`.
@@ -32,8 +32,8 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
 
     Raises:
         ConfigError: The class defines `call` as well.
-        BuildError: The program has a graph already, or a class of one's own takes it elsewhere than in its `build`.
-        GraphError: The wiring is faulty, or an Input is called `training`.
+        BuildError: The program has a graph already, or a subclass sets its graph outside its `build`.
+        GraphError: The wiring is faulty, or an Input is named `training`.
         SkipVerifyError: The skip connections do not match.
     """
     record = program._record
@@ -45,21 +45,21 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         )
     if cls.__init__ is not Program.__init__ and modules.running_own_build(record) is None:
         raise BuildError(
-            f"{where(program)}: super().__init__(inputs=..., outputs=...) of class {cls.__name__} goes at the end of "
-            "its build, once: `async def build(self, inputs): ...`."
+            f"{where(program)}: class {cls.__name__} must call super().__init__(inputs=..., outputs=...) once, at the "
+            "end of its build: `async def build(self, inputs): ...`."
         )
     if record.flow is not None:
-        raise BuildError(f"{where(program)} has a graph already; super().__init__(inputs=..., outputs=...) goes once.")
+        raise BuildError(f"{where(program)} has a graph already; call super().__init__(inputs=..., outputs=...) once.")
     steps = steps_between(inputs, outputs)
     if any(step.module is program for step in steps):
         raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")
     record.flow = record_graph(inputs, outputs, steps, _keys(program))
     record.declared = None
     wiring = Wiring(program, (copied(inputs), copied(outputs), steps))
-    if "training" in wiring.door.names:
+    if "training" in wiring.inputs.names:
         raise GraphError(
-            f"{where(program)}: an Input is called 'training', which every call takes as a keyword of its own; give it "
-            "another name: sm.Input(Training, name='training_data')."
+            f"{where(program)}: an Input is named 'training', which is a keyword of every call; give it another name: "
+            "sm.Input(Training, name='training_data')."
         )
     object.__setattr__(program, "_wiring", wiring)
     if _is_root(program):
@@ -67,7 +67,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
 
 
 def _is_root(program: Program) -> bool:
-    """Whether a program is made for itself, and not by the build of one that stands in another."""
+    """Whether no call of another module builds the program, so that its wiring can be checked as a whole."""
     frame = scope.current_call()
     while frame is not None and frame.owner is program._record:
         frame = frame.parent
@@ -75,7 +75,7 @@ def _is_root(program: Program) -> bool:
 
 
 def _keys(program: Program) -> Callable[[Module], str]:
-    """Return what holds the module of a step as an attribute of the program, each once, and returns the name of it."""
+    """Return a function that makes the module of a step an attribute of the program, once, and returns its name."""
     attributes = vars(program)
     known = {id(child): name for name, child in reversed(attributes.items()) if isinstance(child, Module)}
     names = Names(lambda name: name in attributes or hasattr(type(program), name))
@@ -93,7 +93,7 @@ def _keys(program: Program) -> Callable[[Module], str]:
 
 
 class Compiled:
-    """What a program is trained by: reward, optimizer and metrics as objects."""
+    """What `compile` was given: reward, optimizer and metrics, as objects."""
 
     __slots__ = ("_optimizer", "metrics", "reward")
 
@@ -122,18 +122,18 @@ class Program(Module, Generic[M]):
     """A program: a graph of modules between inputs and outputs, or a subclass with `call`.
 
     Args:
-        inputs: A symbol or a nest of symbols (`sm.Input`), which cut the graph.
-        outputs: A symbol or a nest of symbols that came of calling modules and operators.
+        inputs: A symbol or a nest of symbols (`sm.Input`), where the graph begins.
+        outputs: A symbol or a nest of symbols that modules and operators returned.
         name: Label; default is the class name in snake case.
         description: Label; default is the first paragraph of the class's own docstring.
         trainable: Whether the Variables below may be trained.
         hooks: Listeners.
 
     Raises:
-        GraphError: Lists every fault of the wiring; inputs without outputs, or the reverse, among them.
+        GraphError: The wiring is faulty, such as inputs without outputs; lists every fault.
         SkipVerifyError: The skip connections do not match.
-        BuildError: A class of one's own takes its graph elsewhere than in its `build`, or twice.
-        ConfigError: An unknown keyword; or a class with a `call` of its own is given a graph.
+        BuildError: A subclass sets its graph outside its `build`, or twice.
+        ConfigError: A keyword is unknown, or a class with its own `call` is given a graph.
 
     Example:
         >>> import synmod as sm
@@ -144,8 +144,8 @@ class Program(Module, Generic[M]):
         >>> sm.run(program, Query(question="Who?")).get_json()
         {'my_question': 'Who?'}
 
-    Source: Keras functional models, Synalinks `Program`; differs: made without waiting, a step starts as soon as its
-    inputs are there.
+    Source: Keras functional models, Synalinks `Program`; differs: the constructor is synchronous, and a step starts as
+    soon as its inputs are ready.
     """
 
     __slots__ = ("_compiled", "_trainer", "_wiring")
@@ -175,12 +175,12 @@ class Program(Module, Generic[M]):
     else:
 
         async def call(self, /, *inputs: Any, **named: Any) -> Any:
-            """Run the graph; one argument of the structure of the inputs, one each, or all by keyword."""
-            values = self._through_the_door(inputs, named)
+            """Run the graph on one argument with the structure of the inputs, one argument per input, or keywords."""
+            values = self._input_values(inputs, named)
             if any(isinstance(value, SymbolicDataModel) for value in values):
                 return self._output_symbols()
             wiring = wiring_of(self)
-            if not wiring.door.takes_none and all(value is None for value in values):
+            if not wiring.inputs.takes_none and all(value is None for value in values):
                 return map_leaves(lambda _: None, self._record.flow.outputs)
             return await run_plan(wiring.plan(self), values)
 
@@ -225,7 +225,7 @@ class Program(Module, Generic[M]):
 
     @property
     def built(self) -> bool:
-        """Whether this program, and where it has a graph all its modules, are built."""
+        """Whether this program and all modules of its graph are built."""
         pending: list[Module] = [self]
         seen = {id(self)}
         for module in pending:
@@ -245,20 +245,20 @@ class Program(Module, Generic[M]):
         return super().built
 
     def _run_modules(self) -> list[Module]:
-        """The modules of its steps."""
+        """Return the modules of its steps."""
         return [step.module for step in self.steps if step.module is not None]
 
     def get_module(self, path: str | Sequence[str | int]) -> Module:
-        """Return a module below by its path.
+        """Return the module at a path.
 
         Args:
-            path: A path text (`agent/write`) or its steps; every path of a shared module serves.
+            path: A path text (`agent/write`) or its steps; any path of a shared module will do.
 
         Returns:
             The module.
 
         Raises:
-            GraphError: No module stands there; with 'Did you mean'.
+            GraphError: There is no module at the path; with 'Did you mean'.
 
         Example:
             >>> program.get_module("generator")  # doctest: +SKIP
@@ -281,30 +281,30 @@ class Program(Module, Generic[M]):
         """Return the schemas of the graph's outputs; nothing is run."""
         if self._record.flow is None or type(self).call is not Program.call:
             return await super().compute_output_spec(*args, **kwargs)
-        self._through_the_door(args, kwargs)
+        self._input_values(args, kwargs)
         return self._output_symbols()
 
     # -- training -----------------------------------------------------------------------------------------------------
 
     @property
     def trainer(self) -> train.Trainer | None:
-        """What the last `fit` ran; None before."""
+        """The Trainer of the last `fit`; None before the first."""
         return getattr(self, "_trainer", None)
 
     @checks_keywords
     def compile(self, reward: Any = None, optimizer: Any = None, metrics: Iterable[Any] = ()) -> None:
-        """Fix what `fit` and `evaluate` take: names, functions and lists are turned into objects.
+        """Set what `fit` and `evaluate` use; names and functions become objects.
 
-        A copy and a saved file have the values of the program, not what it was compiled with.
+        Copies and saved files do not include it.
 
         Args:
             reward: What judges a row: a Reward, a function, or a name such as `"exact_match"`.
-            optimizer: What changes the Variables: an Optimizer, or a name such as `"gepa"`; None for random examples.
+            optimizer: What changes the Variables: an Optimizer, or a name such as `"gepa"`; None: `"random_few_shot"`.
             metrics: What is measured beside the reward: those of `sm.metrics`, their names, or functions.
 
         Raises:
             TrainerError: An unknown name.
-            ArgumentError: Something that can be none of them.
+            ArgumentError: An argument is of another kind.
 
         Example:
             >>> program.compile(reward="exact_match", optimizer="gepa", metrics=["accuracy"])  # doctest: +SKIP
@@ -340,17 +340,17 @@ class Program(Module, Generic[M]):
             x: What `sm.load_examples` reads: rows, a file, a table.
             y: Names of the target fields, or the targets.
             validation_data: What candidates are compared on: as `x`, or `(x, y)`.
-            validation_split: Without it the share of the rows that is set aside; `"auto"` is half, at most 200.
-            epochs: Passes over the rows; None until the optimizer is done or the budget is spent.
+            validation_split: The share of the rows to set aside without `validation_data`; `"auto"`: half, at most 200.
+            epochs: Passes over the rows; None to go on until the optimizer is done or the budget is spent.
             batch_size: Rows per step; None for what the optimizer learns from, else all.
-            shuffle: Whether the rows are drawn in another order.
-            seed: What every random choice is drawn from.
+            shuffle: Whether the rows to train on are shuffled.
+            seed: Determines every random choice.
             budget: Rollouts, or a `Budget`.
             callbacks: One of `sm.callbacks`, or a list.
-            verbose: 0 for no bar; else there is one on a terminal.
-            run: A folder, or `sm.Run`: the same line again goes on where it was killed, or returns what it found.
+            verbose: 0 for no progress bar; otherwise a terminal shows one.
+            run: A folder, or `sm.Run`: the same call again resumes a killed run, or returns what a finished one found.
             concurrency: How many rows run at once.
-            executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process.
+            executor: Where rows run, such as a `sm.DaskExecutor`; None for this process.
 
         Returns:
             The History; `history.best` is what the program holds now.
@@ -359,7 +359,7 @@ class Program(Module, Generic[M]):
             LifecycleError: It was not compiled.
             TrainerError: Nothing to optimise, no rows, a budget that is too small.
             DataError: Rows that cannot be read; lists all.
-            RunError: The folder is of another run, or in use.
+            RunError: The folder belongs to another run, or is in use.
             EvaluationError: An outage, a broken program or reward; what finished is kept in `run`.
 
         Example:
@@ -417,10 +417,10 @@ class Program(Module, Generic[M]):
         """Return what the program returns for each row, in input order.
 
         Args:
-            x: What `sm.load_examples` reads; targets are left aside.
-            on_error: `"raise"` the first failure, after the others are cancelled, or `"collect"` it as a `Failed`.
+            x: What `sm.load_examples` reads; targets are ignored.
+            on_error: `"raise"` the first failure after the other rows are cancelled, or `"collect"` each as a `Failed`.
             concurrency: How many rows run at once.
-            progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+            progress: An object that is notified of the progress; None for a bar on a terminal, False for nothing.
 
         Raises:
             DataError: Rows that cannot be read; lists all.
@@ -460,16 +460,16 @@ class Program(Module, Generic[M]):
     def load_variables(
         self, path: str | os.PathLike[str], strict: bool = True, allow_missing: bool = False, allow_extra: bool = False
     ) -> saving.LoadReport:
-        """Take the values of a file by path, all or nothing; see `sm.load_variables` for errors."""
+        """Load the values in a file into the Variables by path, all or none; see `sm.load_variables` for errors."""
         return saving.load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
-    def _through_the_door(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def _input_values(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Return the values for the Inputs."""
         if self._record.flow is None:
             raise modules.no_call(self)
         frame = scope.current_call()
         entry = frame is not None and frame.parent is None and not frame.symbolic
-        return wiring_of(self).door.values(self, args, named, entry=entry)
+        return wiring_of(self).inputs.values(self, args, named, entry=entry)
 
     def _output_symbols(self) -> Any:
         """Return new symbols for the outputs."""
@@ -477,7 +477,7 @@ class Program(Module, Generic[M]):
         return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor arguments as live values; a functional program's inputs and outputs among them."""
+        """Return the constructor arguments as live values, with the inputs and outputs of a functional program."""
         config = super().get_config()
         if self._record.flow is None or type(self).__init__ is not Program.__init__:
             return config
@@ -486,15 +486,15 @@ class Program(Module, Generic[M]):
 
 @modules.passes_none.register(Program)
 def program_passes_none(program: Program[Any]) -> bool:
-    """Whether a None passes: below another call, not into an entry call that must have data."""
+    """Whether a None passes through: inside another call, unless every Input is optional."""
     if program._record.flow is None:
         return True
-    return scope.nearest_live(scope.FRAME.get()) is not None and not wiring_of(program).door.takes_none
+    return scope.nearest_live(scope.FRAME.get()) is not None and not wiring_of(program).inputs.takes_none
 
 
 @modules.execution_of.register(Program)
 def execution_of_program(program: Program[Any]) -> modules.Execution | None:
-    """Return the graph of a functional program; a `call` of one's own has no static order."""
+    """Return the graph of a functional program; None for a `call` of its own, whose order is not known."""
     flow = program._record.flow
     return None if flow is None or type(program).call is not Program.call else graph_execution(program)
 

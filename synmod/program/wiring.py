@@ -1,7 +1,4 @@
-"""Inputs, and what follows from the graph of a program: the door that holds arguments to them, the plan, live symbols.
-
-A graph has Inputs, and steps that run as soon as what they need is there.
-"""
+"""Inputs, and what a program derives from its graph: the check of arguments, the plan, the live symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Names:
-    """Gives each thing a name of its own, in linear time.
+    """Makes names unique, in linear time.
 
     Args:
         is_taken: Whether a name is in use already for another reason.
@@ -54,11 +51,11 @@ def Input(  # noqa: N802  # read as a noun, as in Keras
         data_model: A data-model class, an instance, a value, a symbol, or a JSON Schema; exactly one of this and
             `schema`.
         schema: A JSON Schema.
-        name: Label, by which the program also takes this input as a keyword; default the snake case of the title.
-        optional: Whether an entry call may give None for it.
+        name: Label, and the keyword of this input in calls of the program; default is the title in snake case.
+        optional: Whether an entry call may pass None for it.
 
     Returns:
-        A new symbol, also where a symbol is given.
+        A new symbol, even where a symbol is given.
 
     Raises:
         ArgumentError: Neither `data_model` nor `schema`, or both; or something that does not declare data.
@@ -85,8 +82,8 @@ def Input(  # noqa: N802  # read as a noun, as in Keras
     return made
 
 
-class Door:
-    """The inputs of one graph: their structure, their names, what each declares. Made once for a graph."""
+class Inputs:
+    """The Inputs of one graph: their structure, their names, what each declares."""
 
     __slots__ = ("declared", "names", "structure", "takes_none")
 
@@ -98,7 +95,7 @@ class Door:
         self.takes_none = all(declared.optional for declared in self.declared)
 
     def values(self, module: Module, args: Sequence[Any], named: Mapping[str, Any], *, entry: bool) -> list[Any]:
-        """Return the value or symbol for each Input, in order, each held to what its Input declares.
+        """Return the value or symbol for each Input, in order, after checking it against what the Input declares.
 
         Args:
             module: The program, for messages.
@@ -107,7 +104,8 @@ class Door:
             entry: Whether this is an entry call, which must give every Input that is not optional.
 
         Raises:
-            CallError: Another structure; too many, too few, unknown names; None where an entry call must give data.
+            CallError: The arguments do not match the Inputs in structure, number or names; or an entry call passes None
+                for an Input that is not optional.
             SchemaError: A value or symbol does not fit its Input.
         """
         given = self._by_name(module, named, args) if named else self._by_place(module, args)
@@ -117,7 +115,7 @@ class Door:
         ]
 
     def _by_place(self, module: Module, args: Sequence[Any]) -> list[Any]:
-        """Return the values of one argument of the structure of the inputs, or of one argument per input of a list."""
+        """Return the positional values: one with the structure of the Inputs, or one per Input of a list."""
         if len(args) == 1:
             pairs = aligned(self.structure, args[0])
             if pairs is not None:
@@ -135,7 +133,7 @@ class Door:
         )
 
     def _by_name(self, module: Module, named: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
-        """Return the values by keywords to the names of the Inputs."""
+        """Return the values of keyword arguments, in the order of the Inputs."""
         unknown = [name for name in named if name not in self.names]
         if args and not unknown:
             raise CallError(
@@ -153,14 +151,14 @@ class Door:
         return [named.get(name) for name in self.names]
 
     def _hint(self, word: str) -> str:
-        """Return what was perhaps meant by an unknown keyword: an input, or a field of one."""
+        """Return a suggestion for an unknown keyword: a similar input, or the input with such a field."""
         for name, declared in zip(self.names, self.declared, strict=True):
             if word in declared.schema.get("properties", {}):
                 return f" Fields go in one data model: {name}={declared.schema.get('title', 'Query')}({word}=...)."
         return did_you_mean(word, [*self.names, "training"])
 
     def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
-        """Return one value or symbol that fits its Input."""
+        """Return a value or symbol after checking it against its Input."""
         schema, model = declared.schema, declared.data_model
         same = type(value) is JsonDataModel and value._schema is schema
         if same and (model is None or issubclass(value._model or object, model)):
@@ -191,7 +189,7 @@ def _fields(schema: Mapping[str, Any]) -> str:
 
 
 def _given(args: Sequence[Any]) -> str:
-    """Return what positional arguments there were."""
+    """Return a description of positional arguments."""
     shown = ", ".join(shape(arg)[:200] for arg in args)
     return f"{len(args)} argument{'s' if len(args) > 1 else ''}: {shown}" if args else "no argument"
 
@@ -200,35 +198,35 @@ def _given(args: Sequence[Any]) -> str:
 
 
 class Wiring:
-    """What follows from a program's graph and modules: the door, the plan, the live symbols. Made when asked for.
+    """What a program derives from its graph and modules: the Inputs, and on first use the plan and the live symbols.
 
-    Kept by the program beside its attributes, never copied: a copy makes its own from the same graph.
+    The program keeps it beside its attributes and never copies it: a copy of the program derives its own.
     """
 
-    __slots__ = ("_live", "_plan", "door", "flow", "version")
+    __slots__ = ("_live", "_plan", "flow", "inputs", "version")
 
     def __init__(self, program: Program[Any], live: tuple[Any, Any, tuple[Step, ...]] | None = None) -> None:
         self.flow: FlowGraph = program._record.flow
         self.version = program._record.version
-        self.door = Door(self.flow)
+        self.inputs = Inputs(self.flow)
         self._plan: Plan | None = None
         self._live = live
 
     def plan(self, program: Program[Any]) -> Plan:
-        """The graph, ready to run with the program's present modules."""
+        """Return the graph, compiled to run with the program's present modules."""
         if self._plan is None:
             self._plan = compile_flow(self.flow, program.__dict__, steps_before(program))
         return self._plan
 
     def live(self, program: Program[Any]) -> tuple[Any, Any, tuple[Step, ...]]:
-        """Inputs, outputs and steps as live objects: the user's own where the program was composed here."""
+        """Return inputs, outputs and steps as live objects: the user's own until the program is copied or changed."""
         if self._live is None:
             self._live = live_graph(self.flow, program.__dict__)
         return self._live
 
 
 def wiring_of(program: Program[Any]) -> Wiring:
-    """The wiring of a functional program; made anew when its graph or its modules have changed."""
+    """Return the wiring of a functional program; made anew when its graph or its modules have changed."""
     wiring: Wiring | None = getattr(program, "_wiring", None)
     record = program._record
     if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
@@ -238,7 +236,7 @@ def wiring_of(program: Program[Any]) -> Wiring:
 
 
 def graph_execution(program: Program[Any]) -> Execution:
-    """How the steps of a functional program depend on each other."""
+    """Return how the steps of a functional program depend on each other."""
     flow: FlowGraph = program._record.flow
     makers: dict[int, int] = {}
     for index, step in enumerate(flow.steps):

@@ -520,5 +520,5 @@ async def test_inputs_may_be_called_self_but_not_training():
     given = Query(question="x")
     assert await sm.Program(inputs=both, outputs=both)(self=given, b=given) == [given, given]
     mode = sm.Input(Query, name="training")
-    with pytest.raises(GraphError, match="an Input is called 'training'.*give it another name"):
+    with pytest.raises(GraphError, match="an Input is named 'training'.*give it another name"):
         sm.Program(inputs=mode, outputs=mode)

@@ -229,7 +229,7 @@ async def test_add_and_pop_until_it_is_built():
     assert (await sequence(query("a")))["answer"] == "a"
     with pytest.raises(SealedError):
         sequence.add(Echo())
-    with pytest.raises(SealedError, match="the last member was to be taken out"):
+    with pytest.raises(SealedError, match="cannot remove the last member"):
         sequence.pop()
     with pytest.raises(GraphError, match="no member"):
         Sequential().pop()
