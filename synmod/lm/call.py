@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from synmod import errors, scope
@@ -85,18 +86,13 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the requests that were answered, as those of so many calls."""
-        used = self.used
-        same = used.calls == calls and used.requests == self.requests
-        return used if same else replace(used, calls=calls, requests=self.requests)
+        return replace(self.used, calls=calls, requests=self.requests)
 
-    def seconds_left(self) -> float | None:
-        """Return how long the call may still take; None where nothing limits it."""
+    def seconds_left(self) -> float:
+        """Return how long the call may still take; infinity where nothing limits it."""
         deadline = None if self.ambient is None else self.ambient.deadline
-        left = None if deadline is None else deadline.left()
-        if self.timeout_s is None:
-            return left
-        own = self.timeout_s - (self.clock.now() - self.limited_from)
-        return own if left is None else min(own, left)
+        own = inf if self.timeout_s is None else self.timeout_s - (self.clock.now() - self.limited_from)
+        return own if deadline is None else min(own, deadline.left())
 
     async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
         """Let the adapter refuse a request at once, and load what it must load first, which costs no `timeout_s`."""
@@ -108,21 +104,21 @@ class ModelCall:
             await self.bounded(prepare(request))
             self.timeout_s, self.limited_from = limit, self.clock.now()
 
-    async def bounded(self, waiting: Awaitable[T], attempt_s: float | None = None) -> T:
+    async def bounded(self, waiting: Awaitable[T], attempt_s: float = inf) -> T:
         """Wait for the adapter, for as long as the call and the attempt may take.
 
         Raises:
             ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
             DeadlineExceeded: An enclosing `sm.deadline` is over.
         """
-        limits = [limit for limit in (self.seconds_left(), attempt_s) if limit is not None]
-        if not limits:
+        limit = min(self.seconds_left(), attempt_s)
+        if limit == inf:
             return await waiting
-        with aio.deadline_scope(min(limits)):
+        with aio.deadline_scope(limit):
             return await waiting
         # Only a scope that expired leads here: it swallowed its own cancellation.
         check_deadline(self.frame or "", self.ambient)
-        if attempt_s is not None and attempt_s == min(limits):
+        if limit == attempt_s:
             raise errors.ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
         self.over = True
         raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
@@ -287,13 +283,10 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
     Raises:
         ModelError: What asking raised, here or in the equal call.
     """
-    is_own = False
 
-    async def lead() -> R:
-        nonlocal is_own
-        is_own = True
+    async def lead() -> tuple[R, ModelCall]:
         try:
-            return await ask()
+            return await ask(), call
         except errors.ModelError as error:
             call.complete(error)  # before others get it: this call knows the secrets
             raise
@@ -301,8 +294,9 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
     def hands_over(error: Exception) -> bool:
         return call.over or call.has_begun or isinstance(error, errors.ConfigError) or scope.is_of_block_around(error)
 
-    reply: R = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
-    if is_own:
+    ended: tuple[R, ModelCall] = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
+    reply, leader = ended
+    if leader is call:
         return reply
     unpaid: dict[str, Any] = {"cached": True, "usage": Usage(), "elapsed_s": call.elapsed_s}
     if isinstance(reply, LMReply):
@@ -328,7 +322,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, json=json, message=replies.turn_of(reply), model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
-        quoted = replies.quoted_calls(reply) if reply.tool_calls else reply.text
+        quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
             text = "\n  ".join([_FAULTS[reason], *faults])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
@@ -360,16 +354,15 @@ async def answered(call: ModelCall, request: LMRequest | records.EmbeddingReques
         except errors.ModelError as error:
             if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
                 raise
-            if call.has_begun:
-                call.note = "not retried: pieces of the reply had been handed on"
-                raise
             seconds = error.retry_after_s
             if seconds is None:
                 seconds = _JITTER.uniform(0.0, min(_LONGEST_JITTER_S, _FIRST_WAIT_S * 2**failures))
             left = call.seconds_left()
-            if seconds > _LONGEST_WAIT_S:
+            if call.has_begun:
+                call.note = "not retried: pieces of the reply had been handed on"
+            elif seconds > _LONGEST_WAIT_S:
                 call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
-            elif left is not None and seconds >= left:
+            elif seconds >= left:
                 away = f"{max(left, 0):.3g} s away"
                 call.note = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
             if call.note:
@@ -456,7 +449,7 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         asked: Any = request
         reply: Any = adapter.send(asked) if call.relay is None else call.relay.received(adapter, asked)
         if not isinstance(reply, wanted):
-            reply = await call.bounded(reply, call.model.settings.attempt_timeout_s)
+            reply = await call.bounded(reply, call.model.settings.attempt_timeout_s or inf)
     except errors.ModelError as error:
         if error.sent:
             text = shortened(call.model.secrets.scrubbed(f"{type(error).__name__}: {error}"))

@@ -468,15 +468,15 @@ def streamed_reply(
 
 def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
     """Return the tokens that the provider counted, else an estimate."""
-    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    prompt, completion = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
     if not prompt and not completion:
         return records.estimated_usage(request, len(text))
-    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
-    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    cached = count_in(usage.get("prompt_tokens_details"), "cached_tokens")
+    reasoning = count_in(usage.get("completion_tokens_details"), "reasoning_tokens")
     return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)
 
 
-def _count(counts: Json, name: str) -> int:
+def count_in(counts: Json, name: str) -> int:
     """Return a number of tokens, 0 where it is missing."""
     count = counts.get(name) if is_object(counts) else None
     return count if type(count) is int and count > 0 else 0

@@ -17,7 +17,7 @@ from synmod.scope import Usage
 
 from . import options, records
 from .call import ModelCall, answered, once, reported
-from .chat_completions import Endpoint, message_in
+from .chat_completions import Endpoint, count_in, message_in
 from .model import SharedModel, refuse_on_symbols, shared_model
 
 
@@ -253,11 +253,9 @@ def _reply_of(
         text = f"the provider answered without {len(request.texts)} vectors" + (f": {quoted}" if quoted else "")
         request_id = headers.get("x-request-id") or headers.get("request-id")
         return BadReplyError(text, reason="schema", status=200, provider_message=quoted, request_id=request_id)
-    usage: Json = response.get("usage") if is_object(response) else None
-    tokens: Any = usage.get("prompt_tokens") if is_object(usage) else None
-    known = type(tokens) is int and tokens > 0
-    counted = tokens if known else records.estimate_text(sum(map(len, request.texts)))
-    return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, estimated=not known))
+    counted = count_in(response.get("usage") if is_object(response) else None, "prompt_tokens")
+    tokens = counted or records.estimate_text(sum(map(len, request.texts)))
+    return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=tokens, estimated=not counted))
 
 
 def _vector(json: Any) -> tuple[float, ...]:
@@ -274,7 +272,6 @@ EMBEDDINGS: Final = Endpoint("/embeddings", "aembedding", _body, _reply_of)
 
 _DIMENSIONS: Final = 256
 _WORD: Final = re.compile(r"\w+")
-_GRAMS: Final = (3, 4)
 
 
 def _embedded_adapter(name: str) -> HashAdapter:
@@ -315,29 +312,23 @@ class HashAdapter:
         if request.params.get("dimensions", _DIMENSIONS) != _DIMENSIONS:
             raise ConfigError(f"embedded/hash: dimensions: its vectors have {_DIMENSIONS}; leave it out.")
         vectors: list[tuple[float, ...]] = []
-        words = 0
+        counted = 0
         for text in request.texts:
-            found = _WORD.findall(text.casefold())
-            vectors.append(_hashed(found))
-            words += len(found)
+            words, sums = _WORD.findall(text.casefold()), [0] * _DIMENSIONS
+            for word in words:
+                for place, sign in _added(word):
+                    sums[place] += sign
+            length = math.sqrt(sum(number * number for number in sums)) or 1.0
+            vectors.append(tuple([number / length for number in sums]))
+            counted += len(words)
             await aio.checkpoint()
-        return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=words, cost_usd=0.0))
-
-
-def _hashed(words: Iterable[str]) -> tuple[float, ...]:
-    """Return the normalised sum of what words add."""
-    sums = [0] * _DIMENSIONS
-    for word in words:
-        for place, sign in _added(word):
-            sums[place] += sign
-    length = math.sqrt(sum(number * number for number in sums)) or 1.0
-    return tuple([number / length for number in sums])
+        return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, cost_usd=0.0))
 
 
 @lru_cache(maxsize=20_000)
 def _added(word: str) -> list[tuple[int, int]]:
     """Return where a word, and the characters in a row that it is made of, add 1 or -1; its ends count."""
     ended = f"<{word}>"
-    grams = [ended[at : at + length] for length in _GRAMS for at in range(len(ended) - length + 1)]
+    grams = [ended[at : at + length] for length in (3, 4) for at in range(len(ended) - length + 1)]
     digests = [blake2b(part.encode(), digest_size=2).digest() for part in (word, *grams)]
     return [(digest[0], 1 if digest[1] & 1 else -1) for digest in digests]

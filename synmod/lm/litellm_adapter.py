@@ -29,8 +29,7 @@ from .streaming import Assembly
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the call ends a request earlier
-# Outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
-_UNLISTED: Final = "top_k"
+# top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
 _ALWAYS_REASON: Final = ("deepseek-reasoner", "deepseek-r1", "kimi-k2-thinking", "magistral", "qwq", "sonar-reasoning")
 _SCHEMA_BESIDE_TOOLS: Final = frozenset({"azure", "openai"})  # others refuse it, or litellm makes a tool of the schema
@@ -42,9 +41,6 @@ class _Zero(int):
 
     def __bool__(self) -> bool:
         return True
-
-
-_NO_RETRIES: Final = _Zero(0)
 
 
 class LiteLLMAdapter:
@@ -90,7 +86,7 @@ class LiteLLMAdapter:
         self._litellm = await open_litellm()
         chats = self._endpoint is chat.CHAT and self._settings.api_base is None
         known = self._supported() if request.params and chats else None
-        unlisted = () if self._settings.provider in _WITHOUT_TOP_K else (_UNLISTED,)
+        unlisted = () if self._settings.provider in _WITHOUT_TOP_K else ("top_k",)
         wrong = [name for name in request.params if known is not None and name not in (*known, *unlisted)]
         if wrong:
             message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
@@ -152,7 +148,7 @@ class LiteLLMAdapter:
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(_CONNECT_S, limit)),
-            "max_retries": _NO_RETRIES,
+            "max_retries": _Zero(),
             "num_retries": 0,
             "drop_params": False,
             "extra_body": thaw(settings.extra_body) or None,
@@ -229,7 +225,6 @@ _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
     {"message": r"Items? .* on TypedDict class .* using the `ReadOnly` qualifier"},  # of its classes, by pydantic
 )
-_TURNS: Final = 10
 
 
 async def open_litellm() -> Any:
@@ -267,7 +262,7 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
     """Stop the logging task that litellm left in a loop, and close the clients that it keeps for it."""
     if loop.is_closed():
         return
-    for _ in range(_TURNS):  # what litellm starts beside a reply needs some turns until its worker knows this loop
+    for _ in range(10):  # what litellm starts beside a reply needs some turns until its worker knows this loop
         await asyncio.sleep(0)
     worker = getattr(sys.modules.get("litellm.litellm_core_utils.logging_worker"), "GLOBAL_LOGGING_WORKER", None)
     if worker is not None and getattr(worker, "_bound_loop", None) is loop:  # no public name; a test watches it

@@ -147,7 +147,7 @@ class SharedModel:
             AttributeError: There is no such attribute ('Did you mean').
         """
         known = records.ATTRIBUTES.get(name)
-        if known is None or name == "counters":
+        if known is None:
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}.{did_you_mean(name, records.ATTRIBUTES)}"
             )

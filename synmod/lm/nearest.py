@@ -212,8 +212,6 @@ class _Index:
 
     def similarities(self, question: str) -> list[float]:
         """Return the cosine of the weighted counts of the question and of each example."""
-        if not self._norms:
-            return []
         counts = _features(question)
         products = [0.0] * len(self._norms)
         for feature, count in counts.items():

@@ -141,10 +141,10 @@ class Limit:
 
     @checks_keywords
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
-        for name, number in {"concurrency": concurrency, "rpm": rpm, "tpm": tpm}.items():
-            if number is not None and (type(number) is not int or number < 1):
-                raise ConfigError(f"Limit: {name} is {number!r:.100}; write a whole number above 0, or None.")
         self.concurrency, self.rpm, self.tpm = concurrency, rpm, tpm
+        for name, number in self.numbers().items():
+            if type(number) is not int or number < 1:
+                raise ConfigError(f"Limit: {name} is {number!r:.100}; write a whole number above 0, or None.")
         if not self.numbers():
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose turn ends, in here
@@ -159,8 +159,7 @@ class Limit:
 
     def numbers(self) -> dict[str, int]:
         """Return the limits that were given, by name."""
-        given = {"concurrency": self.concurrency, "rpm": self.rpm, "tpm": self.tpm}
-        return {name: number for name, number in given.items() if number is not None}
+        return {name: number for name in ("concurrency", "rpm", "tpm") if (number := getattr(self, name)) is not None}
 
     def __repr__(self) -> str:
         return f"Limit({', '.join(f'{name}={number}' for name, number in self.numbers().items())})"
@@ -175,8 +174,6 @@ class Limit:
         """Return how long a turn must wait at least: 0 if it is its turn, infinity where another's end wakes it."""
         if self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency):
             return math.inf
-        if self.rpm is None and self.tpm is None:
-            return 0.0
         now = aio.steady_time()
         while self._log and now - self._log[0].began >= _WINDOW_S:
             self._forget(self._log[0])
@@ -265,16 +262,14 @@ class Turn:
 
 async def _set_or_over(signal: aio.Signal, seconds: float) -> None:
     """Wait for a signal, at most some seconds."""
-    if math.isinf(seconds):
-        await signal.wait()
-        return
 
     async def ring() -> None:
         await current_clock().sleep(seconds)
         signal.set()
 
     async with aio.task_group() as group:
-        group.start_soon(ring)
+        if seconds < math.inf:
+            group.start_soon(ring)
         await signal.wait()
         group.cancel()
 

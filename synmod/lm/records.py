@@ -529,9 +529,9 @@ class ModelCounters(PerPhase[ModelCounts]):
 
     def count(self, phase: str, usage: Usage, *, failed: bool, cached: bool = False) -> None:
         """Count one call at its end."""
-        tokens, cancelled = (usage.prompt_tokens, usage.completion_tokens), 0
-        kinds = (int(failed), int(cached), int(usage.cost_usd is None), cancelled)
-        self.add(ModelCounts(1, usage.requests, *kinds, *tokens, usage.cost_usd or 0.0), phase)
+        kinds = int(failed), int(cached), int(usage.cost_usd is None)
+        tokens = usage.prompt_tokens, usage.completion_tokens
+        self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
 
     def count_cancelled(self, phase: str, requests: int, came: Usage = _NO_USAGE) -> None:
         """Count one call that was cancelled, and what had come of a streamed one."""

@@ -63,9 +63,8 @@ def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
         raise ConfigError(f"{where}: tools: got {tools!r:.100}, wanted a list of tools.")
     checked = tuple([function_schema(tool, where) for tool in tools])
     names = [tool["function"]["name"] for tool in checked]
-    if len({*names}) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"{where}: tools: two of them have the name {twice!r}.")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"{where}: tools: two of them have the name {twice[0]!r}.")
     return checked or None
 
 
@@ -149,13 +148,10 @@ def _call_of(item: Any) -> ToolCall:
     function = item.get("function") if is_object(item) else None
     if not is_object(item) or not is_object(function):
         return ToolCall("", "", "{}")
+    call_id, name = (value if isinstance(value, str) else "" for value in (item.get("id"), function.get("name")))
     arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else json_text(arguments)
-    call_id, name = item.get("id"), function.get("name")
-    empty = arguments is None or not text.strip()  # how some servers call a tool without parameters
-    return ToolCall(
-        call_id if isinstance(call_id, str) else "", name if isinstance(name, str) else "", "{}" if empty else text
-    )
+    text = arguments if isinstance(arguments, str) else json_text({} if arguments is None else arguments)
+    return ToolCall(call_id, name, text if text.strip() else "{}")  # some servers send "" for no arguments
 
 
 def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
@@ -204,8 +200,8 @@ def turn_of(reply: LMReply) -> Message:
     return message(**fields)
 
 
-def quoted_calls(reply: LMReply) -> str:
-    """Return a reply that calls tools as text, for a repair turn and an error."""
+def quoted(reply: LMReply) -> str:
+    """Return a reply as text, with the tools that it calls, for a repair turn and an error."""
     calls = [json_text({"name": call.name, "arguments": call.function.arguments}) for call in reply.tool_calls]
     return "\n".join([*filter(None, [reply.text]), *calls])
 
