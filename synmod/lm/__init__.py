@@ -24,7 +24,7 @@ from .options import (
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved
 from .records import (
     ATTRIBUTES, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
-    estimate_tokens, message, request_content, turns,
+    estimate_tokens, estimated_usage, message, request_content, turns,
 )
 from .replies import function_schema, offered, read_reply
 from .streaming import LMStream, ServerSentEvents, stream
@@ -35,8 +35,9 @@ __all__ = [
     "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "Usage", "check_sample",
     "check_structured", "current_language_model", "current_sample", "current_stand_ins", "default_instructions",
     "default_language_model", "drawing", "embedded_adapter", "embedding_model_from", "environment_secrets",
-    "estimate_text", "estimate_tokens", "function_schema", "http_error", "in_order", "input_fields", "is_strict",
-    "jinja_prompt", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
-    "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
-    "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within", "without_secrets",
+    "estimate_text", "estimate_tokens", "estimated_usage", "function_schema", "http_error", "in_order", "input_fields",
+    "is_strict", "jinja_prompt", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered",
+    "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
+    "set_default_language_model", "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
+    "without_secrets",
 ]

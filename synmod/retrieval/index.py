@@ -119,11 +119,10 @@ class Index:
         """
         raise NotImplementedError(f"{type(self).__name__} has no search.")
 
-    def __copy__(self) -> Self:
+    def __copy__(self, memo: object = None) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
+    __deepcopy__ = __copy__
 
 
 class StoredIndex(Index):
