@@ -1,4 +1,4 @@
-"""Saving and loading: programs as one JSON file that anybody can read, and load without running anybody's code.
+"""Saving and loading: programs as JSON files that people can read, and that load without running their author's code.
 
 Floor: 8. Purpose: the text of a file, its terms and tables, a program out and in, files of Variables alone.
 State: the ids of data models that this process does not know, by the symbols that stand in for them, weakly; entries in

@@ -30,19 +30,19 @@ _LONGEST_PLACE = 500
 
 
 def load_fault(where: Where, text: str, error: type[errors.LoadError] = errors.LoadError) -> errors.LoadError:
-    """Return the error of something that cannot be loaded here; its message begins with the place."""
+    """Return an error whose message begins with the place in the document."""
     place = pointer(where)
     short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."  # a key may be long
     return error(f"{short}: {text}" if place else text, where=place)
 
 
 def malformed(where: Where, text: str) -> errors.LoadError:
-    """Return the error of something that no file of this format holds."""
+    """Return the error of something that this format does not allow."""
     return load_fault(where, text, errors.FormatError)
 
 
 def shown(value: Json) -> str:
-    """Return a value from a file as text, cut: it may have megabytes."""
+    """Return a value from a file as text, shortened: it may be megabytes long."""
     text = "an object" if is_object(value) else "an array" if is_array(value) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
@@ -62,18 +62,18 @@ def in_file(file: str) -> Generator[None]:
         raise
 
 
-_WANTED: Final = {dict: "an object", list: "an array", str: "a text", bool: "true or false"}
+_WANTED: Final = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
 
 
 def check(value: Json, where: Where, kind: type) -> Json:
-    """Return a value that must be a dict, list, str or bool."""
+    """Return a value after checking that it is a dict, list, str or bool."""
     if type(value) is not kind:
         raise malformed(where, f"wanted {_WANTED[kind]}, got {shown(value)}.")
     return value
 
 
 def check_record(value: Json, where: Where, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Json]:
-    """Return an object that must have all the fields it needs, and no unknown one."""
+    """Return an object after checking that it has all needed fields, and no unknown one."""
     record = check(value, where, dict)
     for name in needed:
         if name not in record:
@@ -85,7 +85,7 @@ def check_record(value: Json, where: Where, needed: Sequence[str], optional: Seq
 
 
 def check_pairs(value: Json, where: Where) -> Iterator[tuple[Where, Json, Json]]:
-    """Yield the parts of each pair in an array, after its place."""
+    """Yield the place and both parts of each pair in an array."""
     for number, pair in enumerate(check(value, where, list)):
         if len(check(pair, (*where, number), list)) != 2:
             raise malformed((*where, number), "wanted a pair.")
@@ -93,7 +93,7 @@ def check_pairs(value: Json, where: Where) -> Iterator[tuple[Where, Json, Json]]
 
 
 def check_index(index: Json, size: int, where: Where, table: str) -> int:
-    """Return an index into a table; a bool is not one."""
+    """Return an index after checking it against the size of its table; a bool is not an index."""
     if type(index) is not int or not 0 <= index < size:
         raise malformed(where, f"{shown(index)} is not an index into the {size:,} {table}.")
     return index
@@ -103,18 +103,18 @@ def check_index(index: Json, size: int, where: Where, table: str) -> int:
 
 
 class Problems(list[errors.SaveProblem]):
-    """The offenders found so far; saving goes on, so that one error lists them all."""
+    """The problems found so far; saving goes on, so that one error lists them all."""
 
     def note(self, place: str, what: str, remedy: str) -> None:
-        """Add an offender."""
+        """Add a problem."""
         self.append(errors.SaveProblem(place, what, remedy))
 
     def raise_if_any(self, *, as_graph: bool = False) -> None:
-        """Raise one error for all offenders, if there are any.
+        """Raise one error for all problems, if there are any.
 
         Raises:
-            SaveError: There are; its message has the first twenty.
-            GraphError: There are, and a graph definition was to be written.
+            SaveError: There are problems; the message lists the first twenty.
+            GraphError: There are problems in a graph definition.
         """
         if not self:
             return
@@ -128,7 +128,7 @@ class Problems(list[errors.SaveProblem]):
 # -- text --------------------------------------------------------------------------------------------------------------
 
 _DEEPEST: Final = 200
-"""The largest `max_depth`: what reads a document may recurse."""
+"""The largest `max_depth`: code that reads a document recurses."""
 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -170,10 +170,10 @@ class FileLimits:
 
 
 def _in_force(limits: FileLimits | None) -> FileLimits:
-    """Return the limits that hold.
+    """Return the limits, the default ones for None.
 
     Raises:
-        ArgumentError: It is something else.
+        ArgumentError: `limits` is something else.
     """
     if limits is None:
         return FileLimits()
@@ -182,10 +182,10 @@ def _in_force(limits: FileLimits | None) -> FileLimits:
     return limits
 
 
-def _beyond(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
-    """Yield each limit that a text is beyond, its measure and what to write about it; the cheap ones first.
+def _exceeded(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
+    """Yield each limit that a text exceeds, its size and a message; the cheap checks come first.
 
-    The number of values is never too small; the depth is exact for a text that is JSON.
+    The number of values may be too large, never too small; the depth is exact for a text that is JSON.
     """
 
     def fault(name: str, size: int, what: str) -> Iterator[tuple[str, int, str]]:
@@ -205,11 +205,11 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     """Return the text of a document, with a line feed at the end.
 
     Raises:
-        SaveError: It would be beyond a limit, so that a load would refuse it.
+        SaveError: It exceeds a limit, so that a load would refuse it.
     """
     try:
         data = to_json(document, indent=2) + b"\n"
-        found = list(_beyond(data, _in_force(limits)))
+        found = list(_exceeded(data, _in_force(limits)))
     except PydanticSerializationError:  # its writer recurses, to about 250 levels
         data, found = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
     problems = Problems()
@@ -226,7 +226,7 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
 
 
 def _largest(part: Any, where: Where = ()) -> Where:
-    """Return where in a document most of its bytes stand: as deep as one part holds more than half of its whole."""
+    """Return the place of most bytes of a document: the deepest part that is over half of each part around it."""
     items: Any = part.items() if is_object(part) else enumerate(part) if is_array(part) else ()
     parts = {key: (len(to_json(inner)), inner) for key, inner in items}
     if not parts:
@@ -237,14 +237,14 @@ def _largest(part: Any, where: Where = ()) -> Where:
 
 
 def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
-    """Return the document of a text; what is beyond a limit is not parsed.
+    """Return the JSON value of a text; a text that exceeds a limit is not parsed.
 
     Raises:
-        FormatError: It is not a JSON text, is beyond a limit, or another parser could read it otherwise: a byte order
+        FormatError: It is not a JSON text, exceeds a limit, or another parser could read it differently: a byte order
             mark, a duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
     """
-    for name, _, what in _beyond(data, _in_force(limits)):
-        raise malformed((), f"{what} or more: limits=sm.FileLimits({name}=...) raises it.")
+    for name, _, what in _exceeded(data, _in_force(limits)):
+        raise malformed((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
         text = data.decode()
         document = json.loads(
@@ -264,17 +264,17 @@ def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; of two equal keys two parsers would keep different ones."""
+    """Return an object without duplicate keys, of which two parsers could keep different ones."""
     made = dict(pairs)
     if len(made) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise malformed((), f"the key {shown(twice)} stands twice in one object.")
+        raise malformed((), f"the key {shown(twice)} occurs twice in one object.")
     return made
 
 
 def _no_constant(word: str) -> NoReturn:
-    """Raise for what Python's parser takes beyond JSON."""
+    """Raise for a constant that Python's parser accepts and JSON does not have."""
     raise malformed((), f"{word} is not JSON.")
 
 
@@ -287,7 +287,7 @@ def _finite(digits: str) -> float:
 
 
 def _short(digits: str) -> int:
-    """Return an int, which is not too long to be converted."""
+    """Return an int of at most `MAX_DIGITS` digits."""
     if len(digits) > MAX_DIGITS and len(digits.lstrip("-")) > MAX_DIGITS:
         raise malformed((), f"an int of over {MAX_DIGITS:,} digits.")
     return int(digits)
@@ -313,7 +313,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """What a file of each kind holds beside its header."""
 
 OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"checkpoint": ("states",)}
-"""What it may hold besides."""
+"""The optional sections of a kind."""
 
 _READ_BY = {
     "program": "sm.load(path)",
@@ -338,11 +338,11 @@ def write_document(
         kind: One of `SECTIONS`.
         sections: The sections, in the order of the file.
         limits: What the text must not exceed.
-        models: The language models of the program, which know their keys.
-        place: Names a place of the sections in the program, for messages.
+        models: The language models of the program, whose keys must not be in the text.
+        place: Returns the place in the program of a place in the sections, for messages.
 
     Raises:
-        SaveError: It would be beyond a limit, or hold a key of a model; names every place, never the secret.
+        SaveError: It exceeds a limit, or contains a key of a model; names every place, never the secret.
     """
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
     text = _text({"header": header, **sections}, limits, place)
@@ -353,14 +353,14 @@ def write_document(
     secrets = [each for each, escaped in written.items() if escaped in text]
     problems = Problems()
     for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
-        remedy = "pass it to the live model (api_key=..., or the environment), which a load gets anew"
+        remedy = "pass it to the live model again after a load (api_key=..., or the environment)"
         problems.note(each, "a key of a model", remedy)
     problems.raise_if_any()
     return text
 
 
 def _places(value: Any, where: Where, secrets: list[str]) -> Iterator[Where]:
-    """Yield the places of the texts that hold a secret; of a key that holds one, the object around it."""
+    """Yield the places of the strings that contain a secret; for a key that contains one, the object around it."""
     if isinstance(value, str):
         if any(secret in value for secret in secrets):
             yield where
@@ -380,18 +380,18 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
     Args:
         source: The path of a file, or its bytes.
         limits: What it must not exceed.
-        *kinds: The kinds that the caller can use; the first is what it is for.
+        *kinds: The kinds that the caller accepts; messages name the first.
 
     Raises:
         FileNotFoundError: There is no such file.
         LoadError: It is a folder, a pipe or a device.
-        FormatError: It is not a JSON text of a format that this release reads, not of these kinds, or has a section or
-            field too many or too few.
+        FormatError: It is not a JSON text of a format that this release reads, is of another kind, or has a missing or
+            unknown section or field.
     """
     data = source if isinstance(source, bytes) else _file_bytes(source, _in_force(limits).max_bytes)
     document = check(read_json(data, limits), (), dict)
     if "header" not in document:
-        raise malformed((), "no header: this is not a file of synmod, or it was cut off.")
+        raise malformed((), "no header: this is not a file of synmod, or it is truncated.")
     header = _checked_header(check(document.pop("header"), ("header",), dict))
     kind = header["kind"]
     if kind not in kinds:
@@ -404,7 +404,7 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
 
 
 def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
-    """Return the header; a newer format is refused first, since its header may look different."""
+    """Return the header after checking it; the format comes first, since a newer one may have another header."""
     version, release, kind = (header.get(name) for name in ("format", "synmod", "kind"))
     if type(version) is not int or version < 1:
         raise malformed(("header", "format"), f"{shown(version)} is not a format: wanted an int from 1 to {FORMAT}.")
@@ -423,10 +423,10 @@ def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
 
 
 def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
-    """Return the content of a regular file, of which at most `most` and one are read.
+    """Return the content of a regular file, at most `most + 1` bytes.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: There is no such file.
         LoadError: It is a folder, a pipe or a device.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

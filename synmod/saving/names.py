@@ -29,7 +29,7 @@ class Resolver:
         custom_objects: `{id or bare name: object}`; None for an id takes the schema of the file.
 
     Raises:
-        ArgumentError: It is not a mapping with str keys.
+        ArgumentError: `custom_objects` is not a mapping with str keys.
         RegistryError: An object in it, once a file uses it, is of a kind that files may not name.
     """
 
@@ -65,7 +65,7 @@ class Resolver:
             LoadError: It is not an id.
         """
         if type(public_id) is not str or not re.fullmatch(_ID, public_id, re.ASCII):
-            text = f"{shown(public_id)} is not an id: ids have the form 'package>Name'; a path of code means nothing."
+            text = f"{shown(public_id)} is not an id: ids have the form 'package>Name'; an import path is not one."
             raise load_fault(where, text)
         if public_id not in self._found:
             self._found[public_id] = self._look_up(public_id, where)
@@ -95,7 +95,7 @@ class Resolver:
 
 
 def fitting(found: Any, where: Where, fits: Callable[[type], bool], wanted: str) -> type:
-    """Return an object that an id names if it is a class that fits there.
+    """Return the object of an id after checking that it is a class of the wanted kind.
 
     Raises:
         LoadError: It is another class, or a function.
@@ -108,15 +108,15 @@ def fitting(found: Any, where: Where, fits: Callable[[type], bool], wanted: str)
 
 @contextmanager
 def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) -> Generator[None]:
-    """Turn whatever code of a class that a file names raises into a LoadError with its place.
+    """Turn what the code of a class raises into a LoadError with the place in the file.
 
     Args:
         where: The place in the document.
         cls: The class.
-        path: Where the object stands in the program, asked for when something has failed.
+        path: Returns the path of the object in the program; called only after a failure.
 
     Raises:
-        LoadError: The block raised; that is its cause. Cancellation and interrupts pass.
+        LoadError: The block raised an Exception, which is the cause. Cancellation and interrupts pass.
     """
     try:
         yield
@@ -132,13 +132,13 @@ def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) ->
 
 _INT_STEP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _DECLARATIONS = frozenset({"input_spec", "output_spec"})
-"""Names that Module answers by a descriptor and that an instance may set."""
+"""Descriptors of Module that an instance may set."""
 
 
 def attribute_fault(cls: type, name: str) -> str | None:
     """Return why instances of a class cannot have a saved attribute of this name: it could be code, or bookkeeping."""
     if _INT_STEP.fullmatch(name):
-        return None  # such as a member of a Sequential: not an attribute that code could mean
+        return None  # such as a member of a Sequential, which no code can name as an attribute
     if not name.isidentifier():
         return "an attribute name that is not an identifier"
     if name.startswith("__") and name.endswith("__"):
@@ -163,11 +163,11 @@ def attribute_fault(cls: type, name: str) -> str | None:
 
 _LISTED = 100
 _IDS: dict[int, str] = {}
-"""The ids that symbols and values stand in for, by identity (they compare by content), as long as they live."""
+"""The ids of unknown data models, by identity of the symbols and values that stand in for them, while these live."""
 
 
 def keep_id(stand_in: Any, public_id: str | None) -> Any:
-    """Return a symbol or value that keeps the id of a data model that is not known in this process."""
+    """Return a symbol or value after noting the id of its data model, which is not known in this process."""
     if public_id is not None:
         _IDS[id(stand_in)] = public_id
         weakref.finalize(stand_in, _IDS.pop, id(stand_in), None)
@@ -187,7 +187,7 @@ def named_schema(declared: Any) -> tuple[str | None, data.Schema]:
 
 
 class ModelEntry(NamedTuple):
-    """A data model of a document that is read: the class if its id is known here, else the id alone and the schema."""
+    """A data model in a file: its id if it has one, its class if the id is known here, and its schema."""
 
     public_id: str | None
     cls: type[data.DataModel] | None
@@ -195,10 +195,10 @@ class ModelEntry(NamedTuple):
 
 
 def checked_value(schema: data.Schema | None, value: leaves.Json, where: Where) -> leaves.Json:
-    """Return a frozen value, of a schema if one is given.
+    """Return a frozen value after validating it, if a schema is given.
 
     Raises:
-        LoadError: It is not one.
+        LoadError: It is not JSON, or does not satisfy the schema.
     """
     try:
         found = leaves.frozen(value)
@@ -251,12 +251,12 @@ def _difference(stored: data.Schema, known: data.Schema) -> str:
 _MODEL = r"[a-z0-9_]+(/[A-Za-z0-9][A-Za-z0-9._:@+-]*)+"
 _SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
 _SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
-"""What the author of a file had to supply for a language model: names, never values."""
+"""The arguments of a language model that a file names without their values."""
 
 _LIMITS: Final = ("concurrency", "rpm", "tpm")
 
 _ANY_MODEL: Final = "unbound/model"
-"""The model string of a language model of which the file holds nothing but the name."""
+"""The model string of a language model whose name alone is in the file."""
 
 
 def lm_record(
@@ -264,8 +264,8 @@ def lm_record(
 ) -> dict[str, leaves.Json]:
     """Return the record of a model: never a key, an endpoint or a header.
 
-    A model whose class is not registered (a test double) leaves its name alone; one that a load left unbound is
-    written as it stood in its file.
+    A model whose class is not registered (a test double) has a record without settings; an unbound model keeps the
+    record of its file.
 
     Args:
         model: The model.
@@ -304,7 +304,7 @@ def check_lm(name: str, record: leaves.Json, resolver: Resolver, read: Callable[
         read: Reads a term.
 
     Raises:
-        FormatError: A field is missing, unknown, or holds what must not come from a file.
+        FormatError: A field is missing or unknown, or has a value that must not come from a file.
         LoadError: Its type is not a class of language models.
     """
     where = ("language_models", name)
@@ -316,7 +316,7 @@ def check_lm(name: str, record: leaves.Json, resolver: Resolver, read: Callable[
         return
     check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config", "limit", "fallback"))
     for field, wanted in lm_faults(record):
-        raise malformed((*where, field), f"{shown(record[field])} cannot stand here, wanted {wanted}.")
+        raise malformed((*where, field), f"{shown(record[field])} is not allowed here, wanted {wanted}.")
     found = resolver.find_or_none(kind, (*where, "type"))
     if found is not None:
         fitting(found, (*where, "type"), lambda found: issubclass(found, lm.SharedModel), "a class of language models")
@@ -327,10 +327,10 @@ def check_lm(name: str, record: leaves.Json, resolver: Resolver, read: Callable[
 
 
 def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
-    """Check that fallbacks are models of the file, and that none leads back to where it began.
+    """Check that fallbacks are models of the file, and form no cycle.
 
     Raises:
-        FormatError: One is not, or does.
+        FormatError: A fallback is not in the file, or there is a cycle.
     """
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
@@ -342,11 +342,11 @@ def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
         TopologicalSorter(names).prepare()
     except CycleError as error:
         where = ("language_models", error.args[1][0], "fallback")
-        raise malformed(where, f"the fallbacks lead back: {' -> '.join(error.args[1][:_LISTED])}.") from None
+        raise malformed(where, f"the fallbacks form a cycle: {' -> '.join(error.args[1][:_LISTED])}.") from None
 
 
 def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
-    """Return what must not stand in a record: the field, and what may stand there. The rest is the class's to check."""
+    """Return the fields of a record that have a bad value, and what is wanted; the class checks the rest."""
     model, defaults, supply = record["model"], record["defaults"], record["supply"]
     limit, fallback = record.get("limit", {"rpm": 1}), record.get("fallback", [""])
     is_limit = leaves.is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
@@ -359,7 +359,7 @@ def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
     rules = [
         ("model", is_plain, "'provider/name', without a scheme, an address or '..'"),
         *numbers,
-        ("structured", type(record["structured"]) in (str, type(None)), "a text or null"),
+        ("structured", type(record["structured"]) in (str, type(None)), "a string or null"),
         ("defaults", is_sampling, f"some of {', '.join(lm.SAMPLING)} as an object"),
         ("supply", is_ordered, f"a list of names among {', '.join(_SUPPLIED)}, in this order"),
         ("limit", is_limit, f"whole numbers above 0 under {', '.join(_LIMITS)}"),
@@ -378,7 +378,7 @@ def supplied_lms(given: Any, names: Mapping[str, leaves.Json]) -> dict[str, lm.S
 
     Raises:
         LoadError: A name is not in the file ('Did you mean').
-        ArgumentError: It is neither.
+        ArgumentError: `given` is none of these.
         ConfigError: A value is neither a model of the kind that was saved nor a model string.
     """
     if given is None:
@@ -409,7 +409,7 @@ def supplied_lms(given: Any, names: Mapping[str, leaves.Json]) -> dict[str, lm.S
 
 
 def _kind(record: leaves.Json) -> type[Any]:
-    """Return the kind of model that a record stands for."""
+    """Return the kind of model that a record describes."""
     public_id = record.get("type") if leaves.is_object(record) else None
     cls = registry.lookup(public_id) if isinstance(public_id, str) else None
     return lm.EmbeddingModel if isinstance(cls, type) and issubclass(cls, lm.EmbeddingModel) else lm.LanguageModel
@@ -418,7 +418,7 @@ def _kind(record: leaves.Json) -> type[Any]:
 def made_lm(
     name: str, record: dict[str, leaves.Json], cls: type | None, read: Callable[[leaves.Json], Any]
 ) -> lm.SharedModel:
-    """Return a model made from its record, without a connection where the file does not hold all it needs.
+    """Return a model made from its record; an unbound one if the file does not hold all that it needs.
 
     Args:
         name: The saved name.

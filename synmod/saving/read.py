@@ -1,8 +1,8 @@
 """Loading: from a file to a live program, and from a file to the Variables of one.
 
 First everything is checked, then each thing is made once. The same term reader goes over the records twice: in the
-first pass nothing is made, and no code of a class runs; in the second the constructors run, arguments first, and what
-they have made is adopted where it is what the record describes.
+first pass nothing is made, and no code of a class runs; in the second the constructors run, arguments first, and the
+children that they make are adopted where they match their records.
 """
 
 import os
@@ -42,7 +42,7 @@ def loads(
     custom_objects: Mapping[str, Any] | None = None,
     limits: FileLimits | None = None,
 ) -> Any:
-    """Return the program of a text. As safe as reading a text: only registered classes resolve.
+    """Return the program of a text. It is as safe as reading the text: only registered classes resolve.
 
     Args:
         text: What `dumps` returned, as str or UTF-8 bytes.
@@ -52,16 +52,16 @@ def loads(
             alone, and its search a ConfigError.
         custom_objects: Classes and functions by id or bare name, for this call; None for the id of a data
             model takes the schema of the file.
-        limits: What the text may have at most.
+        limits: What the text must not exceed.
 
     Returns:
         The program; `dumps` of it is the same text.
 
     Raises:
         FormatError: It is not a file of a format that this release reads.
-        LoadError: It holds what cannot be loaded here; `.where` is the JSON Pointer, `.file` the file.
+        LoadError: Something in it cannot be loaded here; `.where` is the JSON Pointer, `.file` the file.
         RegistryError: An object in `custom_objects` is of a kind that files may not name.
-        ArgumentError, ConfigError: An argument of another kind.
+        ArgumentError, ConfigError: An argument is of another kind.
 
     Example:
         >>> import synmod as sm
@@ -71,11 +71,11 @@ def loads(
     Source: Keras `load_model`, after its CVEs: one format, one loader, no option that widens what resolves.
     """
     if isinstance(text, str):
-        data = text.encode(errors="surrogatepass")  # which is not UTF-8 where it matters
+        data = text.encode(errors="surrogatepass")  # a lone surrogate is not UTF-8, and refused below
     elif isinstance(text, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
         data = bytes(cast("Any", text))
     else:
-        raise ArgumentError(f"loads takes str or UTF-8 bytes, not {type(text).__name__}; for a path there is sm.load.")
+        raise ArgumentError(f"loads takes str or UTF-8 bytes, not {type(text).__name__}; for a path, use sm.load.")
     sections = read_document(data, limits, "program")
     return _program(sections, language_models, custom_objects, indexes)
 
@@ -148,8 +148,8 @@ def _program(
         indexes: The caller's indexes by saved name, or one for all.
 
     Raises:
-        FormatError: A field is unknown or missing, a term or index cannot be.
-        LoadError: It names or holds what cannot be loaded here, or code of a class refuses what it is given.
+        FormatError: A field is unknown or missing, or a term or index is invalid.
+        LoadError: Something cannot be loaded here, or the code of a class refuses what it is given.
     """
     loader = _Loader(sections, custom_objects, language_models, indexes)
     try:
@@ -162,10 +162,10 @@ def _program(
 
 
 class _Loader:
-    """One load: a document whose every claim was checked, and what was made of it so far.
+    """One load: a document that was checked, and what was made of it so far.
 
     Raises:
-        FormatError, LoadError: A claim does not hold; nothing was made.
+        FormatError, LoadError: The document is invalid; nothing was made.
     """
 
     def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any, indexes: Any) -> None:
@@ -180,9 +180,9 @@ class _Loader:
         self._made: dict[tuple[str, Any], Any] = {}
         """What was made or adopted, by the kind of term that refers to it and its index or name."""
         self._references: dict[int, Term] = {}
-        """The terms of that, by identity."""
+        """The terms of these objects, by identity."""
         self._late: dict[int, set[str]] = {}
-        """The names of the attributes of each module that its constructor has not made."""
+        """The recorded attributes that the constructor of each module has not made."""
         for name, model in supplied_lms(language_models, self._models).items():
             self._enter("language_model", name, model)
         for name, model in self._models.items():
@@ -220,7 +220,7 @@ class _Loader:
                 self._enter("node", entry.index, supplied[name])
 
     def _check_reached(self) -> None:
-        """Check that everything in the tables belongs to the program, and that values stand where they belong."""
+        """Check that the root leads to everything in the tables, and that each value is where it belongs."""
         walked = self._reached(lambda entry: [term for _, term in entry.pairs()])
         found = self._reached(lambda entry: [*(term for _, term in entry.pairs()), *entry.beside()])
         for table, size in (("node", len(self._nodes)), ("variable", len(self._variables))):
@@ -229,7 +229,7 @@ class _Loader:
                     raise malformed(("graph", f"{table}s", number), "nothing in the graph leads here.")
         for number, entry in enumerate(self._variables):
             if (entry.value is NO_VALUE) != (("variable", number) in walked):
-                text = "a Variable has the field 'value' if no path leads to it; else its value stands in `state`."
+                text = "a Variable has the field 'value' if no path leads to it; else its value is in `state`."
                 raise malformed(("graph", "variables", number), text)
 
     def _reached(self, terms_of: Callable[[NodeEntry], list[Json]]) -> set[tuple[str, int]]:
@@ -256,7 +256,7 @@ class _Loader:
         self._terms.dry = False
         for entry in self._nodes:
             self._make(entry)
-        for entry in reversed(self._nodes):  # what is below comes later: a node is filled with nodes that are full
+        for entry in reversed(self._nodes):  # children come after their parents: they are filled first
             if entry.impl.is_module:
                 self._restore(entry)
             else:
@@ -308,7 +308,7 @@ class _Loader:
         return self._made["node", entry.index]
 
     def _make(self, wanted: NodeEntry) -> None:
-        """Make a node after the nodes that its constructor is given; these may lie thousands deep."""
+        """Make a node after the nodes that its constructor is given; these may be nested thousands deep."""
         waiting = [wanted]
         while waiting:
             entry = waiting[-1]
@@ -338,7 +338,7 @@ class _Loader:
         self._adopt(entry, node)
 
     def _path(self, entry: NodeEntry) -> str:
-        """Return where a node stands in the program, for messages: the steps from the root, found anew."""
+        """Return the path of a node in the program, for messages."""
         above: dict[int, tuple[int, str]] = {}
         for each in self._nodes:
             for key, term in each.pairs():
@@ -369,11 +369,11 @@ class _Loader:
                 self._enter("node", child.index, live)
 
     def _is_new(self, kind: str, key: Any, live: Any) -> bool:
-        """Whether neither a record has an object yet, nor an object a record."""
+        """Whether the record has no object yet, and the object no record."""
         return (kind, key) not in self._made and id(live) not in self._references
 
     def _pair(self, term: Term, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
-        """Pair the nodes and Variables of a term with those that stand in their places."""
+        """Pair the nodes and Variables of a term with the live ones in the same places."""
         ((kind, payload),) = term.items()
         if kind in ("node", "variable"):
             self._claim(kind, payload, live, found, order)
@@ -386,7 +386,7 @@ class _Loader:
                     self._pair(part, live[key], found, order)
 
     def _claim(self, kind: str, index: int, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
-        """Let a Variable be the one of a record; note a node that may be, once its children are known."""
+        """Adopt a Variable for its record; note a node, which may be adopted after its children."""
         if not self._is_new(kind, index, live):
             return
         if kind == "variable":
@@ -423,10 +423,10 @@ class _Loader:
         return None if terms.problems else to_json(written)
 
     def _reference(self, x: Any) -> Term:
-        """Return the term of a live object; a model that code made as a record describes it gets that name.
+        """Return the term of a live object; a language model that matches its record is adopted.
 
         Raises:
-            LookupError: No record is known to describe it.
+            LookupError: No record describes it.
         """
         if isinstance(x, lm.SharedModel) and self._is_new("language_model", x.name, x):
             model = self._models.get(x.name, {})
@@ -460,7 +460,7 @@ class _Loader:
             impl.fill(node, pairs)
 
     def _attributes(self, entry: NodeEntry) -> dict[Any, Any]:
-        """Give a module recorded attributes, in recorded order behind all others; return those it had before."""
+        """Set the recorded attributes of a module, in recorded order after all others; return those it had before."""
         module: Module = self._node(entry)
         where = (*entry.where, "attributes")
         present = dict(entry.impl.pairs(module))
@@ -478,7 +478,7 @@ class _Loader:
         return present
 
     def _restore(self, entry: NodeEntry) -> None:
-        """Give a module everything that its record holds beside the arguments."""
+        """Restore everything in the record of a module but the arguments."""
         module, record = self._node(entry), entry.record
         bookkeeping = module._record
         recorded = {key for key, _ in entry.pairs()}
@@ -502,7 +502,7 @@ class _Loader:
             seal(module)
 
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
-        """Raise if a constructor makes a Variable that the record does not have: no value is there for it."""
+        """Raise if a constructor makes a Variable that the record does not have: the file has no value for it."""
         kind = kind_of(value)
         if kind == STATIC or id(value) in self._references or isinstance(value, lm.SharedModel):
             return
@@ -511,11 +511,11 @@ class _Loader:
                 raise load_fault(
                     (*entry.where, "attributes"),
                     f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have: the class has "
-                    "changed. Override from_config, which sees the old arguments.",
+                    "changed. Override from_config, which receives the old arguments.",
                 )
 
     def _set_arguments(self, entry: NodeEntry) -> None:
-        """Set each attribute that equalled its argument, and so is not recorded, where the constructor changes it."""
+        """Set each attribute that is not recorded since it equalled its argument, if the constructor has changed it."""
         module: Module = self._node(entry)
         others = entry.record["attributes"].keys() | module._record.made_in_build
         config: dict[str, Any] = {} if entry.has_own_config else entry.record["config"]
@@ -528,7 +528,7 @@ class _Loader:
                 setattr(module, name, self._terms.read(term, (*entry.where, "config", name)))
 
     def _build(self, entry: NodeEntry) -> None:
-        """Bring a module to the state that it was built to."""
+        """Build a module from its recorded build config."""
         module: Module = self._node(entry)
         where = (*entry.where, "build")
         config = with_schemas(self._terms.read(entry.record["build"], where))
@@ -540,7 +540,7 @@ def _index_name(entry: NodeEntry) -> str:
     """Return the saved name of an index.
 
     Raises:
-        FormatError: There is none.
+        FormatError: The index has none.
     """
     where = (*entry.where, "metadata")
     return check(check_record(entry.record["metadata"], where, ("name",))["name"], (*where, "name"), str)
@@ -550,9 +550,9 @@ def _build_again(module: Module, config: Any, late: set[str]) -> None:
     """Call `build_from_config`, to its end, and mark the module as built.
 
     Args:
-        module: A module whose recorded attributes are there.
+        module: A module whose recorded attributes are restored.
         config: What it was built on.
-        late: The names of those that its constructor has not made.
+        late: The names of the attributes that its constructor has not made.
     """
     record = module._record
     record.restored = late
@@ -579,10 +579,10 @@ def _build_again(module: Module, config: Any, late: set[str]) -> None:
 
 
 class LoadReport(NamedTuple):
-    """What a `load_variables` did, as path texts.
+    """What `load_variables` did, as paths.
 
     Attributes:
-        applied: Paths of the file whose values the program has now.
+        applied: Paths whose values were loaded.
         missing: Variables of the program that the file has no value for; they kept theirs.
         unknown: Paths of the file that the program does not have.
 
@@ -616,7 +616,7 @@ def load_variables(
         strict: False allows missing and unknown paths.
         allow_missing: Variables that the file does not have keep their values.
         allow_extra: Paths that the program does not have are skipped.
-        limits: What the file may have at most.
+        limits: What the file must not exceed.
 
     Returns:
         Which paths were applied, missing and unknown.
@@ -624,8 +624,8 @@ def load_variables(
     Raises:
         FileNotFoundError: There is no such file.
         FormatError, LoadError: It is not a file of values.
-        StateError: Missing or unknown paths that are not allowed, all in one; nothing was changed.
-        StateSchemaError: Values that miss the live schemas, all in one; nothing was changed.
+        StateError: Paths are missing or unknown, and not allowed to be; lists them all. Nothing was changed.
+        StateSchemaError: Values do not satisfy the live schemas; lists them all. Nothing was changed.
 
     Example:
         >>> import synmod as sm, tempfile
@@ -654,7 +654,7 @@ def _apply(root: Any, state: dict[str, Json]) -> None:
     """Set the values of a program that was just made: one for each Variable, and nothing else.
 
     Raises:
-        LoadError: They do not fit.
+        LoadError: The paths or values do not fit.
     """
     found, lost = _find_variables(root, state)
     unknown = [path for path in state if path not in found]
@@ -667,7 +667,7 @@ def _apply(root: Any, state: dict[str, Json]) -> None:
 
 
 def _find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
-    """Return the Variables that path texts lead to, aliases followed, and the visits of those to which none leads.
+    """Return the Variables that path texts lead to, aliases followed, and visits of the others.
 
     Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
     """
@@ -692,7 +692,7 @@ def _find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], li
 
 def _misfit(missing: Iterable[str], unknown: Iterable[str]) -> str:
     """Return a message with the paths that do not fit."""
-    lines = ["the paths of the file are not those of the program's Variables, each of them once."]
+    lines = ["the paths in the file do not match the program's Variables."]
     lines += [f"  missing in the file: {path!r}" for path in missing]
     lines += [f"  unknown to the program: {path!r}.{did_you_mean(path, missing)}" for path in unknown]
     return "\n".join(lines)

@@ -23,11 +23,11 @@ _LABELS: Final = ("trainable", "name", "description")
 _SHOWN = 20
 
 NO_VALUE: Final[Any] = object()
-"""Stands for the value of a Variable that has it in the state."""
+"""A placeholder for the value of a Variable whose value is in the state."""
 
 
 def _is_overridden(cls: type, method: str) -> bool:
-    """Whether a class of a user's own defines the method; the bases that synmod itself offers do not count."""
+    """Whether a user's class defines the method; the base classes of synmod do not count."""
     base = next(base for base in cls.__mro__ if method in vars(base))
     return not vars(base).get("_is_module_base", False)
 
@@ -56,7 +56,7 @@ class _Site:
         self.terms.problems.note(Place(self.path, what).text(), fault, remedy)
 
     def public_id(self, holder: str) -> str | None:
-        """Return the id of the class, which must have one."""
+        """Return the id of the class; a class without one is a problem."""
         public_id = registry.id_of(self.cls)
         if public_id is None:
             self.problem("", *unregistered(self.cls, holder))
@@ -92,7 +92,7 @@ def write_node(visit: Visit, terms: TermWriter) -> dict[str, Json]:
     for key, _ in pairs:
         if type(key) not in (str, int) or str(key) in texts:
             remedy = "flatten with keys that are str or int, and differ as text"
-            site.problem(f"child {key!r:.100}", "a key that no file can hold, or that stands twice", remedy)
+            site.problem(f"child {key!r:.100}", "a key that no file can hold, or that occurs twice", remedy)
         texts.add(str(key))
     return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
 
@@ -124,7 +124,7 @@ def _config(site: _Site, made: Any) -> dict[str, Json]:
     if _is_overridden(cls, "get_config"):
         config: dict[str, Any] = site.node.get_config()
     elif made.arguments is None:
-        fault = "was not made by calling it, has no readable signature, or two parameters of one name"
+        fault = "was not made by calling the class, has no readable signature, or two parameters of one name"
         site.problem("", f"{cls.__qualname__} {fault}", "override get_config, and from_config if it needs that")
         return {}
     else:
@@ -143,11 +143,11 @@ def _config(site: _Site, made: Any) -> dict[str, Json]:
 def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, Json]) -> dict[str, Json]:
     """Return the attributes that a load must restore.
 
-    Left out: statics, plain values that `build` made (unless they were assigned anew) or that a class with a
-    `get_config` of its own answers for, and what equals its same-named argument, unless `build` makes it again; one
-    that holds a node or Variable has a place in the order.
+    Left out are statics, plain values of a class with its own `get_config`, plain values that `build` made (unless they
+    were reassigned), and what equals the argument of the same name (unless `build` makes it again). What holds a node
+    or Variable is always recorded, since it has a place in the order.
     """
-    answers, bookkeeping = _is_overridden(site.cls, "get_config"), site.node._record
+    has_own_config, bookkeeping = _is_overridden(site.cls, "get_config"), site.node._record
     made_again = frozenset[str]() if bookkeeping.flow else bookkeeping.made_in_build
     problems = site.terms.problems
     attributes: dict[str, Json] = {}
@@ -159,14 +159,14 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
         if fault is not None:
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
-        is_derived = answers or (name in made_again and name not in bookkeeping.reassigned)
+        is_derived = has_own_config or (name in made_again and name not in bookkeeping.reassigned)
         if is_derived and not _holds_structure(value):
             continue
         known = len(problems)
         term = site.term(value, f"attribute {name!r}")
         is_argument = name in config and name not in made_again and not any(references(term))
         if is_argument and to_json(term) == to_json(config[name]):
-            del problems[known:]  # they are those of the argument
+            del problems[known:]  # the argument has the same ones
         else:
             attributes[name] = term
     return attributes
@@ -178,13 +178,13 @@ def _holds_structure(value: Any) -> bool:
 
 
 def _build(site: _Site) -> Json:
-    """Return what the module was built on; null for one that is unbuilt or has no `build`."""
+    """Return what the module was built on; None if it is unbuilt or has no `build`."""
     cls, record = site.cls, site.node._record
-    answers = cls.get_build_config is not Module.get_build_config  # a Sequential has one, and no `build`
-    if not record.built or not (answers or declaration_of(cls).defines_build):
+    is_overridden = cls.get_build_config is not Module.get_build_config  # a Sequential has one, and no `build`
+    if not record.built or not (is_overridden or declaration_of(cls).defines_build):
         return None
     config: Any = None
-    if answers:
+    if is_overridden:
         config = site.node.get_build_config()
     elif record.build_config is not None:  # the same, with symbols in the place of schemas
         config = {"schemas": {name: _shape(nest) for name, nest in record.build_config.items()}}
@@ -192,7 +192,7 @@ def _build(site: _Site) -> Json:
 
 
 def _shape(nest: Any) -> Any:
-    """Return a nest as a build config has it: a key around a dict distinguishes it from a schema."""
+    """Return a nest in the form of a build config: a key around a dict distinguishes it from a schema."""
     if is_object(nest):
         return {"dict": {key: _shape(part) for key, part in nest.items()}}
     return [_shape(part) for part in cast("list[Any]", nest)] if isinstance(nest, list | tuple) else nest
@@ -227,7 +227,7 @@ def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str
 
 @dataclass(slots=True, eq=False)
 class VariableEntry:
-    """A Variable of a document that is read: its class, its schema, its metadata, and its value if it has no path."""
+    """A Variable in a file: its class, its schema, its metadata, and its value if no path leads to it."""
 
     cls: type[Any]
     schema: data.Schema
@@ -240,7 +240,7 @@ def check_variable(index: int, entry: Json, terms: TermReader) -> VariableEntry:
 
     Raises:
         FormatError: A field is unknown or missing.
-        LoadError: Its type is not known here, or its schema, name or value cannot be.
+        LoadError: Its type is not known here, or its schema, name or value is invalid.
     """
     where = ("graph", "variables", index)
     record = check_record(entry, where, ("type", "schema", "trainable"), ("name", "description", "metadata", "value"))
@@ -274,17 +274,17 @@ def _check_labels(record: dict[str, Json], where: Where, kind: str) -> None:
 # -- reading nodes -----------------------------------------------------------------------------------------------------
 
 _REFUSED: Final = "unknown"
-"""What the constructors of synmod call the keywords that they take only to refuse them with 'Did you mean'."""
+"""The parameter for unknown keywords, which constructors of synmod take only to refuse them with 'Did you mean'."""
 
 
 @dataclass(slots=True, eq=False)
 class NodeEntry:
-    """A node of a document that is read.
+    """A node in a file.
 
     Attributes:
         index: Its place in `nodes`.
         cls: Its class.
-        impl: The rules of its class.
+        impl: How its class is taken apart and made again.
         record: Its record.
     """
 
@@ -306,7 +306,7 @@ class NodeEntry:
 
     @property
     def has_own_config(self) -> bool:
-        """Whether its class decides itself what its arguments are, or what is made of them."""
+        """Whether its class overrides `get_config` or `from_config`."""
         return _is_overridden(self.cls, "get_config") or _is_overridden(self.cls, "from_config")
 
     def note_reassigned(self, module: Module) -> None:
@@ -334,7 +334,7 @@ def needed_nodes(record: dict[str, Json]) -> list[int]:
 
 
 def circle_of(records: list[dict[str, Json]]) -> list[int]:
-    """Return the nodes of a circle of constructor arguments that need one another; there should be none."""
+    """Return the nodes whose constructor arguments need one another in a circle; empty if there is none."""
     try:
         TopologicalSorter({index: needed_nodes(record) for index, record in enumerate(records)}).prepare()
     except CycleError as error:
@@ -343,10 +343,10 @@ def circle_of(records: list[dict[str, Json]]) -> list[int]:
 
 
 def check_nodes(records: list[Json], terms: TermReader) -> list[NodeEntry]:
-    """Return the entries of all records. Nothing is made.
+    """Return the entries of all records; nothing is made.
 
     Raises:
-        FormatError, LoadError: One cannot be, or the arguments of some need one another in a circle.
+        FormatError, LoadError: A record is invalid, or constructor arguments need one another in a circle.
     """
     entries = [_check_node(index, record, terms) for index, record in enumerate(records)]
     for entry in entries:
@@ -382,7 +382,7 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
     keys: set[str] = set()
     for here, key, term in check_pairs(record["children"], (*where, "children")):
         if type(key) not in (str, int) or str(key) in keys:
-            raise malformed((*here, 0), f"{shown(key)} is not a text or an int, or stands here twice.")
+            raise malformed((*here, 0), f"{shown(key)} is not a string or an int, or occurs twice.")
         keys.add(str(key))
         terms.read(term, (*here, 1))
     return node
@@ -430,18 +430,18 @@ def _check_argument(cls: type[Module], name: str, where: Where) -> None:
         raise load_fault(
             where,
             f"{cls.__qualname__} takes no argument {shown(name)} from a file.{did_you_mean(name, known)} "
-            "Where the class has changed, override from_config: it sees the old arguments.",
+            "If the class has changed, override from_config, which receives the old arguments.",
         )
 
 
 def _check_isolated(node: NodeEntry, entries: list[NodeEntry], terms: TermReader) -> None:
-    """Check that skip names of the class, and no others, are put into Namespaces, and into nothing else."""
+    """Check that each isolated name is a skip name of the class, once, and is put into a Namespace."""
     skips: Any = declaration_of(node.cls).skips
     declared: list[str] = [] if skips is None else skips.names
     known: set[str] = set()
     for here, name, term in check_pairs(node.record["isolated"], (*node.where, "isolated")):
         if check(name, (*here, 0), str) in known:
-            raise malformed((*here, 0), f"{shown(name)} stands here twice.")
+            raise malformed((*here, 0), f"{shown(name)} occurs twice.")
         known.add(name)
         if name not in declared:
             raise load_fault(
@@ -480,7 +480,7 @@ def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
         terms.read(term, here, symbols)
         for kind, index in references(term):
             if kind != "symbol" or index in made:
-                raise load_fault(here, "only symbols can stand here, each of which is made once.")
+                raise load_fault(here, "wanted symbols that are not made before.")
             made.add(index)
 
     makes(flow["inputs"], (*where, "inputs"))
@@ -509,7 +509,7 @@ def _checked_step(entry: Json, where: Where, terms: TermReader, held: set[int]) 
 
 
 def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGraph:
-    """Return the graph of a record, whose modules the program holds already. No call is traced again.
+    """Return the graph of a record, without tracing a call; the program holds its modules already.
 
     Raises:
         LoadError: Its operators cannot run on the symbols they are given.

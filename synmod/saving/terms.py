@@ -1,4 +1,4 @@
-"""Terms: how a file tells a value. An object of one key, its kind, holds each value that may be structure or data.
+"""Terms: how a file represents a value that may be structure or data, as an object of one key, its kind.
 
 `TermWriter` and `TermReader` are the two directions of one table of kinds. Both recurse: containers nest at most 100
 deep, a document at most 200. What cannot be written is noted as a problem, and writing goes on.
@@ -30,10 +30,10 @@ Term = dict[str, Any]
 Steps = tuple[Any, ...]
 
 LARGEST_KEY: Final = 2**53
-"""Ints beyond it cannot stand in a set or as a key: other readers round them, and hashes of larger ones collide."""
+"""Ints beyond it cannot be in a set or a key: other readers round them, and hashes of larger ones collide."""
 
 _PURE: Final[Any] = object()
-"""A value that is JSON through and through; the outermost such value becomes one `json` term."""
+"""Stands for a value that is JSON and nothing else; the outermost such value becomes one `json` term."""
 
 _DEEPEST: Final = 100
 _LONGEST_TIME: Final = 64
@@ -43,7 +43,7 @@ _OWN_TREES_BY_ID: Final[dict[leaves.Json, type[Any]]] = {public_id: cls for cls,
 
 
 class Place(NamedTuple):
-    """Where a value stands, for messages: the path of the node that holds it, and what it is there.
+    """The place of a value, for messages: the path of the node that holds it, and what it is there.
 
     Attributes:
         path: Returns the path; it is made only when something is wrong.
@@ -109,7 +109,7 @@ class TermWriter:
         return writer(value, steps)
 
     def _closed(self, written: Any, value: Any, steps: Steps) -> Term:
-        """Return the term of what was written; JSON that stands beside structure becomes a term of its own."""
+        """Return the term of a value that was written; JSON beside structure becomes a term of its own."""
         return {"json": self._json(value, steps)} if written is _PURE else written
 
     def _writer_of(self, cls: type[Any]) -> Callable[[Any, Steps], Any]:
@@ -125,7 +125,7 @@ class TermWriter:
         return self._tree if _is_tree_type(cls) else self._refused
 
     def _problem(self, steps: Steps, what: str, remedy: str) -> Term:
-        """Note a problem; what is written in its place is never read."""
+        """Note a problem, and return a placeholder that is never read."""
         self.problems.note(self._place.text(steps), what, remedy)
         return {"json": None}
 
@@ -150,7 +150,7 @@ class TermWriter:
             self._problem(steps, f"a {type(value).__name__} that holds itself", "break the circle")
             return []
         if len(steps) > _DEEPEST:
-            self._problem(steps[:3], f"containers over {_DEEPEST} deep", "hold the inner ones by a module")
+            self._problem(steps[:3], f"containers over {_DEEPEST} deep", "hold the inner ones in a module")
             return []
         self._open.add(id(value))
         written = [self._write(part, (*steps, step)) for step, part in parts]
@@ -181,7 +181,7 @@ class TermWriter:
         return None
 
     def _tree(self, value: Any, steps: Steps) -> Term:
-        """Write a container of another class: its children, then what else makes it up."""
+        """Write a container of another class: its children, then its other data."""
         cls = tree.class_of(value)
         public_id = _OWN_TREES.get(cls) or registry.id_of(cls)
         if public_id is None:
@@ -204,7 +204,7 @@ class TermWriter:
         parts = sorted(value, key=lambda part: (type(part).__name__, part if part is not None else 0))
         return {kind: self._json(parts, steps)}
 
-    # -- what stands in a table of the document, or is named by code
+    # -- what is in a table of the document, or named by code
 
     def _data(self, value: Any, steps: Steps) -> Term:
         """Write a data model, a symbol, or an instance."""
@@ -213,7 +213,7 @@ class TermWriter:
             if isinstance(value, BaseModel | data.JsonDataModel):
                 return {"data": {"data_model": index, "json": leaves.frozen(value)}}
         except (errors.SchemaError, errors.DataError) as error:
-            return self._problem(steps, str(error), "mend the data model, so that it can be declared and dumped")
+            return self._problem(steps, str(error), "fix the data model, so that it can be declared and dumped")
         return {"data_model": index}
 
     def _named(self, value: Any, steps: Steps) -> Term:
@@ -241,7 +241,7 @@ class TermWriter:
         name, write, _ = SCALARS[tree.class_of(value)]
         text = write(value)
         if text is None:
-            what = f"{value!r:.100}, whose time zone has rules"
+            what = f"{value!r:.100}, whose time zone is not a fixed offset"
             return self._problem(steps, what, "write x.astimezone(timezone.utc)")
         return {"scalar": {"type": name, "text": text}}
 
@@ -278,7 +278,7 @@ _CALLABLES: Final = {
 
 
 def what_and_remedy(value: Any) -> tuple[str, str]:
-    """Return what an object is that no term can hold, and what to do."""
+    """Return a description of an object that no term can hold, and what to do."""
     kind = tree.class_of(value)
     if kind is tree.Static:
         return "a static(x) inside a container that must be written", "put `static` around the whole container"
@@ -288,7 +288,7 @@ def what_and_remedy(value: Any) -> tuple[str, str]:
     if isinstance(value, type):
         return f"the class {value.__qualname__}, which is not registered", _REGISTER.format(value.__name__)
     if hasattr(kind, "get_secret_value"):
-        return f"a {kind.__name__}", "secrets are never saved: pass it to the live model, which a load gets anew"
+        return f"a {kind.__name__}", "secrets are never saved: pass it to the live model again after a load"
     if hasattr(kind, "item") and hasattr(kind, "dtype"):
         return f"a value of type {kind.__name__}", "write x.item() (or x.tolist())"
     if hasattr(kind, "__fspath__"):
@@ -300,7 +300,7 @@ def what_and_remedy(value: Any) -> tuple[str, str]:
 
 
 def unregistered(cls: type, holder: str) -> tuple[str, str]:
-    """Return what an instance of a class without id is, and what to do."""
+    """Return a description of an instance of a class without an id, and what to do."""
     return f"{holder} of class {cls.__qualname__}, which is not registered", _REGISTER.format(cls.__name__)
 
 
@@ -308,7 +308,7 @@ def unregistered(cls: type, holder: str) -> tuple[str, str]:
 
 
 def _moment_text(value: datetime | time) -> str | None:
-    """Return a time as text; None for one with a time zone of rules, which would come back as another."""
+    """Return a time as text; None if its time zone is not a fixed offset, since a load would return another one."""
     zone = value.tzinfo
     return value.isoformat() if (zone is None or type(zone) is timezone) and not value.fold else None
 
@@ -328,7 +328,7 @@ SCALARS: Final[dict[type, tuple[str, Callable[[Any], str | None], Callable[[str]
     UUID: ("uuid", str, UUID),
     bytes: ("bytes", lambda x: base64.b64encode(x).decode(), lambda x: base64.b64decode(x, validate=True)),
 }
-"""Scalars beyond JSON, by class (subclasses are not meant): name, to text, from text."""
+"""Scalars beyond JSON, by class (without subclasses): name, to text, from text."""
 
 _SCALARS_BY_NAME = {name: (write, read) for name, write, read in SCALARS.values()}
 
@@ -353,7 +353,7 @@ def references(term: leaves.Json) -> Iterator[tuple[str, int]]:
 
 
 class TermReader:
-    """Reads the terms of one document. While the document is checked nothing is made of them.
+    """Reads the terms of one document; while the document is only checked, nothing is made of them.
 
     Args:
         custom_objects: The caller's objects by id or bare name.
@@ -364,7 +364,7 @@ class TermReader:
         dry: Whether the document is only checked.
         attribute_fault: As in `names`, found out once per document.
         resolver: Finds the objects behind ids.
-        tables: As given, the data models read.
+        tables: As given, with the data models read.
 
     Raises:
         FormatError, LoadError: A data model cannot be read.
@@ -440,10 +440,10 @@ class TermReader:
         return reader(payload, (*where, kind))
 
     def _json(self, payload: leaves.Json, _: Where) -> leaves.Json:
-        """Return a value that nothing else holds: a `build` may change it, and then it is read once more."""
+        """Return a copy of a value: a `build` may change it, and it may be read again."""
         return payload if self.dry or type(payload) not in (dict, list) else json.loads(json.dumps(payload))
 
-    # -- what stands in a table of the document
+    # -- what is in a table of the document
 
     def _reference(self, kind: str, payload: leaves.Json, where: Where) -> Any:
         table = self.tables[kind]
@@ -500,14 +500,14 @@ class TermReader:
         made: dict[Any, Any] = {}
         for here, key, term in check_pairs(payload, where):
             if not _is_key(key) or key in made:
-                raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or stands twice.")
+                raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or occurs twice.")
             made[key] = self._read(term, (*here, 1))
         return made
 
     def _set(self, payload: leaves.Json, where: Where) -> list[Any]:
         parts = check(payload, where, list)
         if not all(type(part) in _PLAIN and _is_small(part) for part in parts) or len(set(parts)) != len(parts):
-            raise malformed(where, "a set holds texts and numbers, ints up to 2**53, each of them once.")
+            raise malformed(where, "a set holds strings and numbers, ints up to 2**53, without duplicates.")
         return parts
 
     def _tree(self, payload: leaves.Json, where: Where) -> Any:
@@ -548,12 +548,12 @@ class TermReader:
         record = check_record(payload, where, ("type", "text"))
         name, text = record["type"], record["text"]
         if type(name) is not str or name not in _SCALARS_BY_NAME or type(text) is not str:
-            raise malformed(where, f"wanted a text of one of the types {', '.join(_SCALARS_BY_NAME)}.")
+            raise malformed(where, f"wanted a string of one of the types {', '.join(_SCALARS_BY_NAME)}.")
         write, read = _SCALARS_BY_NAME[name]
         try:
             value = read(text) if name in ("bytes", "decimal") or len(text) <= _LONGEST_TIME else None
         except (ValueError, ArithmeticError):
             value = None
         if value is None or write(value) != text:
-            raise malformed((*where, "text"), f"{shown(text)} is not a {name} as a file spells it.")
+            raise malformed((*where, "text"), f"{shown(text)} is not a {name} as a save writes it.")
         return value

@@ -26,12 +26,12 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
         limits: What the text must not exceed; what saves within the default limits loads within them.
 
     Returns:
-        The text: UTF-8 JSON, one key a line; the same program gives the same text.
+        The text: UTF-8 JSON, one key per line; the same program gives the same text.
 
     Raises:
         SaveError: Something cannot be saved; `.problems` lists every place with what it is and the remedy.
         GraphError: The program cannot be walked.
-        SealedError: A container of a built module was changed behind its back.
+        SealedError: A container in a built module was changed in place.
 
     Example:
         >>> import synmod as sm
@@ -70,8 +70,7 @@ def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | Non
         The path.
 
     Raises:
-        SaveError: Something cannot be saved, and no file was touched; or a file operation failed, and what stood
-            there before is untouched.
+        SaveError: Something cannot be saved, or a file operation failed; a file that was there before is untouched.
 
     Example:
         >>> import synmod as sm, tempfile
@@ -91,14 +90,14 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
     Args:
         node: A program.
         path: The file; missing folders are made, with a warning in the log: the path may be mistyped.
-        *filters: Which Variables: those that any of the filters takes; without one all.
+        *filters: Select the Variables that any of the filters accepts; without filters, all.
         limits: What the file must not exceed.
 
     Returns:
         The path.
 
     Raises:
-        SaveError: It would be too large or would hold a key, or a file operation failed.
+        SaveError: The file would exceed a limit or contain a key, or a file operation failed.
         ArgumentError: `node` holds no graph, or something is not a filter.
 
     Example:
@@ -140,7 +139,7 @@ class _GraphWriter:
     Attributes:
         graph: The sections `graph`, `data_models` and `language_models`.
         state: The values of the Variables by path.
-        problems: What stands in the way.
+        problems: What cannot be saved.
         models: The language models in it.
     """
 
@@ -204,7 +203,7 @@ class _GraphWriter:
         return dict(self._known[id(x)])
 
     def _meet(self, visits: Iterator[tree.Visit]) -> None:
-        """Enter what a walk finds."""
+        """Enter what a walk finds into the tables."""
         for visit in visits:
             if not visit.first:
                 continue
@@ -218,7 +217,7 @@ class _GraphWriter:
                 self._nodes.append(visit)
 
     def _language_model(self, model: lm.SharedModel) -> str:
-        """Enter a language model, and return its name; of two of one name the second takes `#2`."""
+        """Enter a language model, and return its name; the second of two with one name gets `#2`."""
         numbered = (f"{model.name}#{number}" for number in count(2))
         name = next(name for name in chain([model.name], numbered) if name not in self._records)
         place = Place(str, f"language model {name!r}")

@@ -209,8 +209,8 @@ def test_fallbacks_that_lead_back_are_refused():
     """Or that are not in the file; before anything is made."""
     text = dumps(Keep(sm.LanguageModel("openai/a", fallback=["openai/b"])))
     for name, fallback, message in [
-        ("openai/b", ["openai/a"], "lead back"),
-        ("openai/a", ["openai/a"], "lead back"),
+        ("openai/b", ["openai/a"], "form a cycle"),
+        ("openai/a", ["openai/a"], "form a cycle"),
         ("openai/b", ["openai/x"], "not among"),
         ("openai/b", [], "a list of saved names"),
         ("openai/b", [3], "a list of saved names"),
