@@ -11,7 +11,7 @@ from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, declared_inputs, input_spec_of, own_inputs_of
 
 from .examples import Example, Several, declared_of, defaults_of, fitted, input_names
-from .optimizer import Optimizer, Routing, Target, matches
+from .optimizer import Optimizer, Routing, Target, kind_of, matches
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
@@ -164,6 +164,12 @@ def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, 
     return Several((values,)) if is_dict else Several(values.values())
 
 
+def listed(given: Any) -> list[Any]:
+    """Return one thing or several as a list; None is nothing."""
+    several = isinstance(given, list | tuple | set)
+    return [] if given is None else list(cast("Iterable[Any]", given)) if several else [given]
+
+
 # -- classes of Variables ----------------------------------------------------------------------------------------------
 
 
@@ -193,9 +199,8 @@ def _matching(program: Module, entries: Any, what: str) -> set[str]:
     Raises:
         TrainerError: One of them takes nothing.
     """
-    given = list(cast("Iterable[Any]", entries)) if isinstance(entries, list | tuple | set) else [entries]
     found: set[str] = set()
-    for entry in given:
+    for entry in listed(entries):
         taken = tree.variables(program, tree.Path(entry) if isinstance(entry, str) else entry)
         if not taken:
             known = [*tree.variables(program)]
@@ -224,7 +229,8 @@ def targets_of(program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:
     for path, variable in tree.iter_graph(program, tree.Variable):
         if roles[path_str(path)] == "param":
             owner = next(path[:depth] for depth in range(len(path) - 1, -1, -1) if path[:depth] in owners)
-            found[path_str(path)] = Target.of(path, path_str(owner), variable)
+            name, schema = path_str(path), variable.schema
+            found[name] = Target(name, path_str(owner), schema, variable.description or "", kind_of(schema))
     return found
 
 

@@ -25,7 +25,7 @@ from .examples import Example, is_data, numbered, outputs_of
 from .history import write_csv
 from .metrics import FED, Metric, metrics_from
 from .rewards import OFFERED, reward_from
-from .rollouts import ExampleError, ExampleResult, Executor
+from .rollouts import ExampleError, ExampleResult, Executor, recorded
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
 
 _ENOUGH: Final = 20
@@ -255,7 +255,7 @@ class _Evaluator:
         return index
 
     def _stop(self, reason: str) -> NoReturn:
-        """End the evaluation: no run begins any more."""
+        """End the evaluation: no further run begins."""
         self._reason = reason
         raise _Stop(reason)
 
@@ -623,14 +623,8 @@ class Evaluation:
         Raises:
             DataError: A target, an output or the result of a metric is not JSON; names its place.
         """
-        record = {
-            **{name: getattr(self, name) for name in self.__slots__},
-            "metrics": dict(self.metrics),
-            "results": [result.record() for result in self.results],
-            "errors": [result.record() for result in self.errors],
-            "usage": asdict(self.usage),
-        }
-        return leaves.thaw(record)
+        fields = {name: recorded(getattr(self, name)) for name in self.__slots__}
+        return leaves.thaw({**fields, "metrics": dict(self.metrics)})
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per run; cells with data hold JSON.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from synmod import cache, data, errors, leaves, module, scope, tree
 
 from . import batches, bench, evaluation, rollouts, runs
-from .binding import declared_by_name
+from .binding import declared_by_name, listed
 from .callbacks import Callback, Moment
 from .examples import Example
 from .history import History
@@ -354,7 +354,9 @@ class _Fitting:
             stopped: Stopped | None = None
             for number, batch in enumerate(self._batches_of_epoch()):
                 self.bench.begin(self.step, batch)
-                stopped = self._reason_to_stop() or await self._step(number, batch)
+                is_idle = self.epochs is None and self.idle >= _MOST_IDLE
+                stopped = "done" if self.optimizer.done or is_idle else None if self._can_pay() else "budget"
+                stopped = stopped or await self._step(number, batch)
                 if stopped:
                     break
             if self.step > first:
@@ -364,12 +366,6 @@ class _Fitting:
             if stopped:
                 return stopped
         return "epochs"
-
-    def _reason_to_stop(self) -> Stopped | None:
-        """Return why the next step is not taken; None if it is."""
-        if self.optimizer.done or (self.epochs is None and self.idle >= _MOST_IDLE):
-            return "done"
-        return None if self._can_pay() else "budget"
 
     def _told_to_stop(self) -> Stopped | None:
         """Return whether a callback ends the run."""
@@ -490,11 +486,6 @@ async def _call(functions: Iterable[Any], *args: Any) -> None:
         result = function(*args)
         if inspect.isawaitable(result):
             await result
-
-
-def listed(given: Any) -> list[Any]:
-    """Return one or several callbacks as a list."""
-    return [] if given is None else list(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else [given]
 
 
 def _schemas_of(trainer: Trainer, first: Any) -> Any:

@@ -102,13 +102,9 @@ class History(list[dict[str, Any]]):
             like: A State of the same program.
         """
         plain: Any = leaves.thaw(record)
-        candidates = [
-            optimizer.Candidate(
-                each["id"], like.replace(each["state"]), tuple(each["parents"]), each["operator"], each["step"],
-                each["scores"],
-            )
-            for each in plain["candidates"]
-        ]  # fmt: skip
+        for each in plain["candidates"]:
+            each |= {"state": like.replace(each["state"]), "parents": tuple(each["parents"])}
+        candidates = [optimizer.Candidate(**each) for each in plain["candidates"]]
         best = next(each for each in candidates if each.id == plain["best"])
         return cls(
             plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], stopped=plain["stopped"],

@@ -17,7 +17,7 @@ from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
 from synmod.scope import Feedback, phase
-from synmod.tree import OptState, Path, State, Variable, iter_graph, paths_of, state as state_of, update as write, using
+from synmod.tree import OptState, Path, State, iter_graph, paths_of, state as state_of, update as write, using
 
 from .batches import checked_seed
 from .rollouts import CallRecord, Rollout
@@ -44,11 +44,6 @@ class Target(NamedTuple):
     schema: Schema
     description: str
     kind: TargetKind
-
-    @classmethod
-    def of(cls, path: KeyPath, module: str, variable: Variable) -> Target:
-        """Return the record of a Variable."""
-        return cls(path_str(path), module, variable.schema, variable.description or "", kind_of(variable.schema))
 
 
 def kind_of(schema: Any) -> TargetKind:

@@ -99,19 +99,19 @@ class ExampleResult:
 
     def record(self) -> dict[str, Any]:
         """Return the result by name of its fields, data models as they are."""
-        return {name: _listed(getattr(self, name)) for name in ExampleResult.__slots__}
+        return {name: recorded(getattr(self, name)) for name in ExampleResult.__slots__}
 
 
-def _listed(nest: Any) -> Any:
-    """Return a nest with lists in place of tuples, which are not JSON, and dicts in place of our records."""
-    if isinstance(nest, Feedback):
-        return _listed(nest.record())
+def recorded(nest: Any) -> Any:
+    """Return a nest with lists in place of tuples, which are not JSON, and dicts in place of records of ours."""
+    if isinstance(nest, (Feedback, ExampleResult)):
+        return recorded(nest.record())
     if isinstance(nest, (ExampleError, Usage)):
         nest = asdict(nest)
     if is_object(nest):
-        return {key: _listed(value) for key, value in nest.items()}
+        return {key: recorded(value) for key, value in nest.items()}
     if isinstance(nest, (list, tuple)):
-        return [_listed(value) for value in cast("list[Any]", nest)]
+        return [recorded(value) for value in cast("list[Any]", nest)]
     return nest
 
 
@@ -288,7 +288,7 @@ class Ran:
         feedback = {} if self.feedback is None else self.feedback.record()
         found = {
             "feedback": {name: of for name, of in feedback.items() if of != {}},
-            "error": _listed(self.error),
+            "error": recorded(self.error),
             "fault": self.fault,
             "calls": [call.to_json() for call in self.calls],
             "values": dict(self.values),

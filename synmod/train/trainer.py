@@ -18,6 +18,7 @@ from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench, Split
+from .binding import listed
 from .evaluation import Evaluation, feeding
 from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
@@ -77,8 +78,7 @@ class Trainer:
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
-        contexts = [context] if isinstance(context, batches.Context) else list(context or [batches.Context("local")])
-        self.places = batches.Places(contexts, concurrency, work_load_list)
+        self.places = batches.Places(listed(context) or [batches.Context("local")], concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
@@ -297,14 +297,14 @@ class Trainer:
                 than rows.
             StateError: An unknown path; StateSchemaError: a value that misses its schema.
         """
-        if states is not None and value is not None:
-            raise TrainerError("Only one of states & value can be given.")
+        if (states is None) == (value is None):
+            raise TrainerError(f"{'At least' if value is None else 'Only'} one of states & value must be given.")
         if isinstance(states, Mapping):
             raise TrainerError("set_states: states are one per row; for one that every row gets write value={...}.")
         if value is not None:
             self._states = self._first.replace(value)
-        elif states is not None:
-            given: list[Any] = list(states)
+        else:
+            given: list[Any] = list(cast("Sequence[Any]", states))
             if given and not isinstance(given[0], Mapping):  # a list per context
                 given, rows = [*chain(*given)], sorted(self._rows, key=lambda row: row.context)
                 if len(given) != len(rows):
@@ -312,8 +312,6 @@ class Trainer:
                 by_row = {row.number: state for row, state in zip(rows, given, strict=True)}
                 given = [by_row[number] for number in range(len(rows))]
             self._states = [self._first.replace(each) for each in given]
-        else:
-            raise TrainerError("At least one of states & value must be given.")
 
     @needs_its_steps
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
@@ -720,7 +718,7 @@ class Trainer:
         """
         found = batches.batches_of(eval_data, num_batch)
         rows = (row for batch in found for row in self.wrapped(batches.rows_of(batch, filling=False)))
-        metrics, most = fitting.listed(eval_metric), self.places.size
+        metrics, most = listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
         with self.watching():
             return await evaluation.evaluate(self.program, rows, **options, places=self.places, first=self._first)
