@@ -83,18 +83,13 @@ def read_outputs(annotation: Any) -> Any:
     """Return the nest of data models that a return annotation declares, or UNDECLARED."""
     inner, _ = without_none(annotation)
     if inner is UNDECLARED and typing.get_origin(annotation) in (typing.Union, UnionType):
-        return _one_model(arm for arm in typing.get_args(annotation) if arm is not type(None))
+        models = {model_of_annotation(_bare(arm)) for arm in typing.get_args(annotation) if arm is not type(None)}
+        return (models.pop() if len(models) == 1 else None) or UNDECLARED  # such as Answer | JsonDataModel[Answer]
     if typing.get_origin(inner) is tuple:
         arms = typing.get_args(inner)
         nest = tuple(read_outputs(arm) for arm in arms)
         return UNDECLARED if not arms or any(part is UNDECLARED for part in nest) else nest
     return model_of_annotation(inner) or UNDECLARED
-
-
-def _one_model(arms: Iterable[Any]) -> Any:
-    """Return the one data model that all arms of a union name (`Answer | JsonDataModel[Answer]`), else UNDECLARED."""
-    models = {model_of_annotation(_bare(arm)) for arm in arms}
-    return (models.pop() if len(models) == 1 else None) or UNDECLARED
 
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

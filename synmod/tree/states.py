@@ -291,7 +291,7 @@ def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, Var
     checked: dict[KeyPath, VariableState] = {}
     for path, leaf in leaves.items():
         steps = parse_path(path) if isinstance(path, str) else path
-        if not isinstance(steps, tuple) or not all(_is_step(step) for step in steps):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
+        if not isinstance(steps, tuple) or not all(type(x) is int or (type(x) is str and x) for x in steps):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise StateError(f"{path!r:.200} is not a path: write a tuple of steps, each a non-empty str or an int.")
         if not isinstance(leaf, VariableState):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             raise StateError(f"At {path_str(steps)!r}: a leaf must be a VariableState, not {type(leaf).__name__}.")
@@ -300,10 +300,6 @@ def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, Var
         checked[steps] = leaf
     _check_apart(checked)
     return checked
-
-
-def _is_step(step: object) -> bool:
-    return type(step) is int or (type(step) is str and step != "")
 
 
 def _check_apart(paths: Iterable[KeyPath]) -> None:
