@@ -1,20 +1,20 @@
 """BootstrapFewShot: examples from a teacher's good runs or from labels; what the best set misses is put into it."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from synmod.lm import LanguageModel, model_from
 from synmod.registry import register_own
-from synmod.train import Bench, Optimizer, TargetKind, whole_number
+from synmod.train import Bench, whole_number
 from synmod.tree import OptState, State
 
-from .harvest import Harvest, halved, halving_cost, harvested, labelled, labels_that_fit
+from .harvest import FewShot, Harvest, halved, halving_cost, harvested, labelled, labels_that_fit
 
 _FIRST = 5  # validation rows of the first round of halving
 
 
 @register_own()
-class BootstrapFewShot(Optimizer):
+class BootstrapFewShot(FewShot):
     """Finds a good set of examples by halving, then swaps entries for rows that the set misses.
 
     Args:
@@ -37,10 +37,6 @@ class BootstrapFewShot(Optimizer):
 
     Source: DSPy's `BootstrapFewShot`; differs: peers draw sets blindly and never ask what a set misses.
     """
-
-    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
-    ends: ClassVar[bool] = True
-    needs_reward = True
 
     def __init__(
         self,
@@ -98,10 +94,6 @@ class BootstrapFewShot(Optimizer):
         self.proved.assign(len(bench.scores(state)))
         return state
 
-    async def finish(self, state: State, bench: Bench) -> State:
-        """Return the best of those that were run on the most rows, proved on all validation rows."""
-        return await bench.certified(state, most_rows=True)
-
     async def _begun(self, bench: Bench, state: State) -> State:
         """Return the best of the present set, labels, the first entries of the teacher, and random sets."""
         labels, taught = await labels_that_fit(bench, state, _FIRST), Harvest({})
@@ -117,9 +109,7 @@ class BootstrapFewShot(Optimizer):
         sets = list(dict.fromkeys([state, *sets]))[: self.sets]
         for each in sets:
             bench.candidate(each, state, operator="set")
-        best = await halved(bench, sets, _FIRST)
-        word = "no_gain" if best == state else "accepted"
-        bench.log("set", list(harvest.entries), word, rows=len(bench.scores(best)))
+        best = await halved(bench, sets, _FIRST, "set")
         self.entries.assign(harvest.to_json())
         return best
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from synmod.data import dump_json, frozen, is_valid
 from synmod.errors import TrainerError
 from synmod.leaves import Json, is_object, json_equal
 from synmod.lm import LanguageModel
-from synmod.train import Bench, Target, as_json, mean
+from synmod.train import Bench, Optimizer, Target, TargetKind, as_json, mean
 from synmod.tree import State
 
 
@@ -216,13 +216,26 @@ def _entry(target: Target, inputs: Any, outputs: Any) -> Json | None:
 # -- comparing sets ----------------------------------------------------------------------------------------------------
 
 
-async def halved(bench: Bench, states: Sequence[State], first: int) -> State:
+class FewShot(Optimizer):
+    """An optimizer that searches for sets of examples."""
+
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
+    ends: ClassVar[bool] = True
+    needs_reward = True
+
+    async def finish(self, state: State, bench: Bench) -> State:
+        """Return the best of those that were run on the most rows, proved on all validation rows."""
+        return await bench.certified(state, most_rows=True)
+
+
+async def halved(bench: Bench, states: Sequence[State], first: int, operator: str) -> State:
     """Return the best of several States: all run on the first rows, the better half on twice as many, and so on.
 
     Args:
         bench: Runs validation rows.
-        states: The candidates, older ones first.
+        states: The candidates, older ones first; the first one is what the program holds.
         first: How many rows the first round has.
+        operator: What made them.
 
     Source: successive halving (Jamieson and Talwalkar).
     """
@@ -233,6 +246,8 @@ async def halved(bench: Bench, states: Sequence[State], first: int) -> State:
         await bench.gather(*(bench.evaluate(state, ids) for state in left))
         left.sort(key=lambda state: -_mean(bench, state, ids))
         if len(left) == 1 or rows == len(bench.validation):
+            word = "no_gain" if left[0] == states[0] else "accepted"
+            bench.log(operator, _paths(bench), word, rows=len(bench.scores(left[0])))
             return left[0]
         left = left[: (len(left) + 1) // 2]
         rows = min(2 * rows, len(bench.validation))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
 from operator import mul
@@ -10,7 +9,7 @@ from random import Random
 from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod.data import dump_json
-from synmod.errors import BudgetExceeded, TrainerError
+from synmod.errors import TrainerError
 from synmod.leaves import Json, did_you_mean
 from synmod.registry import register_own
 from synmod.train import Bench, TargetKind, whole_number
@@ -22,7 +21,6 @@ from .reflection import Reflective, evidence
 Choice: TypeAlias = tuple[int, ...]
 """The number of the value that is chosen, per dimension."""
 
-_LOG: Final = logging.getLogger("synmod.train")
 _REDRAWS, _FINALISTS, _RECORDS = 4, 3, 8
 _HINTS: Final = (
     "",
@@ -149,13 +147,7 @@ class Mipro(Reflective):
 
     async def finish(self, state: State, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Return the best of those of which most is expected, proved on all validation rows; else the seed."""
-        try:
-            for choice in self.best.value:
-                missing = self._missing(bench, choice)
-                if len(missing) <= bench.room:
-                    await bench.evaluate(self._made(bench, choice), missing)
-        except BudgetExceeded:
-            _LOG.info("the budget is spent: the best is chosen of what is known.")
+        await bench.prove([self._made(bench, choice) for choice in self.best.value])
         best, most = bench.seed, 0.0
         for choice in self.best.value:
             gain = fsum(self._gains(bench, choice, bench.validation))

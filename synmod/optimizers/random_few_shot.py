@@ -1,17 +1,17 @@
 """RandomFewShot: random sets of examples, the best of which is found by halving."""
 
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 from synmod.registry import register_own
-from synmod.train import Bench, Optimizer, TargetKind, real_number, whole_number
+from synmod.train import Bench, real_number, whole_number
 from synmod.tree import OptState, State
 
-from .harvest import halved, halving_cost, harvested, labelled, labels_that_fit
+from .harvest import FewShot, halved, halving_cost, harvested, labelled, labels_that_fit
 
 
 @register_own()
-class RandomFewShot(Optimizer):
+class RandomFewShot(FewShot):
     """Draws sets of examples from labelled rows, or from rows that went well, and keeps the best: one step.
 
     Args:
@@ -31,10 +31,6 @@ class RandomFewShot(Optimizer):
     Source: DSPy's `BootstrapFewShotWithRandomSearch`; differs: halving in place of full evaluation, labels where they
     fit, a row never sees the example made of it.
     """
-
-    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
-    ends: ClassVar[bool] = True
-    needs_reward = True
 
     def __init__(
         self, max_examples: int = 8, sets: int = 16, threshold: float | None = None, first: int = 5, **options: Any
@@ -57,15 +53,9 @@ class RandomFewShot(Optimizer):
             rows = harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
             states.append(harvest.with_rows(state, rows, self.max_examples))
             bench.candidate(states[-1], state, operator="random set")
-        best = await halved(bench, states, self.first)
-        word = "no_gain" if best == state else "accepted"
-        bench.log("random set", list(harvest.entries), word, rows=len(bench.scores(best)))
+        best = await halved(bench, states, self.first, "random set")
         self.searched.assign(True)
         return best
-
-    async def finish(self, state: State, bench: Bench) -> State:
-        """Return the best of those that the halving kept longest, proved on all validation rows."""
-        return await bench.certified(state, most_rows=True)
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the harvest and of the halving."""

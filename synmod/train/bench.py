@@ -574,13 +574,7 @@ class Bench:
         if self.score_range is None:
             return state
         self.hold(state)
-        try:
-            for known in self.finalists(most_rows=most_rows):
-                missing = self.missing(known)
-                if len(missing) <= self.room:
-                    await self.evaluate(known.state, missing)
-        except BudgetExceeded:
-            _LOG.info("the budget is spent: the best is chosen of what is known.")
+        await self.prove([known.state for known in self.finalists(most_rows=most_rows)])
         old, ranked = self._of_seed.compared, self.ranking()
         complete = [known for known in ranked if not self.missing(known)]
         for known in complete or ranked:
@@ -588,6 +582,16 @@ class Bench:
             if fsum(new[row] - old[row] for row in new if row in old) > 0:
                 return known.state
         return self.seed
+
+    async def prove(self, states: Iterable[State]) -> None:
+        """Run each State on the validation rows that it was not run on, as long as they fit into the room."""
+        try:
+            for state in states:
+                missing = self.missing(self._known(state))
+                if len(missing) <= self.room:
+                    await self.evaluate(state, missing)
+        except BudgetExceeded:
+            _LOG.info("the budget is spent: the best is chosen of what is known.")
 
     def finalists(self, *, most_rows: bool = False) -> list[Known]:
         """Return what is completed at the end: the best one, the seed, then the next ones.
