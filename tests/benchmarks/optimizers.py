@@ -10,6 +10,7 @@ import logging
 import math
 import statistics
 import sys
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -259,6 +260,7 @@ def by_dspy(task):
 
     quiet = StringIO()
     with (
+        warnings.catch_warnings(action="ignore"),
         redirect_stdout(quiet),
         redirect_stderr(quiet),
         dspy.context(lm=Nearest("nearest", cache=False), adapter=dspy.JSONAdapter()),
