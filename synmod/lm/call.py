@@ -1,8 +1,8 @@
-"""One call of a model, from a checked request to its reply; each function does one thing around the next one.
+"""One call of a model, from a checked request to its reply; each function wraps the next one.
 
-`answer` tries a model and its fallbacks, `reported` reports the call of one, `_remembered` asks the cache, `once` joins
-equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits for room under the
-limit, `_sent` keeps the budgets, `_exchanged` is one request to the adapter.
+`answer` tries a model and its fallbacks, `reported` notifies hooks and counts, `_remembered` looks in the cache, `once`
+joins equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits for room
+under the limit, `_sent` reserves budgets, `_exchanged` sends one request to the adapter.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ R = TypeVar("R", LMReply, records.EmbeddingReply)
 
 _TEMPORARY: Final = (errors.UnavailableError, errors.RateLimitError, errors.ModelTimeout)
 _FALLS_BACK: Final = (*_TEMPORARY, errors.ContextWindowError, errors.BadReplyError)
-"""After these another model may do better; all others are mistakes to correct."""
+"""After these the fallbacks are tried; all other errors are mistakes of the caller."""
 
 _FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
 _MOST_BYTES: Final = 2_000  # of the text of an error
-_JITTER: Final = random.SystemRandom()  # waits never touch a result, so they need no seed
+_JITTER: Final = random.SystemRandom()  # waits do not affect results, so they need no seed
 
 _FAULTS: Final = {
     "not_json": "the reply is not JSON",
@@ -51,7 +51,7 @@ _FAULTS: Final = {
 
 
 class ModelCall:
-    """One call under way: what the functions of this file share and fill in."""
+    """The state of one call under way, which the functions of this file share."""
 
     def __init__(self, model: SharedModel, timeout_s: float | None) -> None:
         self.model = model
@@ -65,7 +65,7 @@ class ModelCall:
         self.requests = 0
         self.used = Usage()
         self.waited_s = 0.0
-        self.relay: Relay | None = None  # hands on the pieces of the reply, where it is streamed
+        self.relay: Relay | None = None  # delivers the pieces of a streamed reply
         self.over = False  # `timeout_s` has passed
         self.note = ""  # why a transient failure was not retried
 
@@ -76,7 +76,7 @@ class ModelCall:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a piece of the reply was handed on, so that nothing can be sent again."""
+        """Whether a piece of the reply was delivered, so that the request cannot be sent again."""
         return self.relay is not None and self.relay.begun is not None
 
     @property
@@ -85,7 +85,7 @@ class ModelCall:
         return self.clock.now() - self.started
 
     def usage(self, calls: int = 1) -> Usage:
-        """Return the tokens and cost of the requests that were answered, as those of so many calls."""
+        """Return the tokens and cost of the answered requests, with this number of calls."""
         return replace(self.used, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float:
@@ -95,7 +95,7 @@ class ModelCall:
         return own if deadline is None else min(own, deadline.left())
 
     async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
-        """Let the adapter refuse a request at once, and load what it must load first, which costs no `timeout_s`."""
+        """Run the adapter's `check` and `prepare`, if it has them; `prepare` does not count against `timeout_s`."""
         adapter = self.model.adapter
         if (check := getattr(adapter, "check", None)) is not None:
             check(request)
@@ -105,7 +105,7 @@ class ModelCall:
             self.timeout_s, self.limited_from = limit, self.clock.now()
 
     async def bounded(self, waiting: Awaitable[T], attempt_s: float = inf) -> T:
-        """Wait for the adapter, for as long as the call and the attempt may take.
+        """Await `waiting` within the time limits of the call and the attempt.
 
         Raises:
             ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
@@ -116,7 +116,7 @@ class ModelCall:
             return await waiting
         with aio.deadline_scope(limit):
             return await waiting
-        # Only a scope that expired leads here: it swallowed its own cancellation.
+        # Reached only when the scope has expired: it swallows its own cancellation.
         check_deadline(self.frame or "", self.ambient)
         if limit == attempt_s:
             raise errors.ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
@@ -124,7 +124,7 @@ class ModelCall:
         raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
     def complete(self, error: errors.ModelError) -> None:
-        """Fill in where, when and after how many requests the call failed, and take the secrets out."""
+        """Add path, phase, time and number of requests to an error of the call, and remove secrets from it."""
         scrub = self.model.secrets.scrubbed
         error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
         error.path, error.phase, error.streamed = self.path, self.phase, self.has_begun
@@ -142,11 +142,11 @@ class ModelCall:
 async def answer(
     models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest], timeout_s: float | None
 ) -> LMReply:
-    """Answer by the first model that can; each is called with its own settings, and for its own time.
+    """Return the reply of the first model that succeeds; each is called with its own settings and timeout.
 
     Raises:
-        ModelError: What the first model raised, with the errors of the others as notes; after a mistake to correct
-            nobody else is tried.
+        ModelError: The error of the first model, with those of the others as notes. After a mistake of the caller no
+            fallback is tried.
     """
     first: errors.ModelError | None = None
     for model in models:
@@ -170,7 +170,7 @@ async def answer(
 async def reported(
     model: SharedModel, request: Q, timeout_s: float | None, work: Callable[[ModelCall, Q], Awaitable[R]]
 ) -> R:
-    """Answer a request by this very model; hooks, counters and meters get its begin and its end once each."""
+    """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
     call = ModelCall(model, timeout_s)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, Usage()
@@ -181,7 +181,7 @@ async def reported(
         if streams and isinstance(request, LMRequest):
             call.relay = Relay(streams, request, listeners, place_of(call.frame, call.phase), call.clock)
         check_deadline(call.frame or "", call.ambient)
-        await aio.checkpoint()  # so that every call can be cancelled, also one that is answered without a wait
+        await aio.checkpoint()  # so that every call can be cancelled, even one that never waits
         reply = await work(call, request)
         usage = reply.usage
         model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
@@ -210,7 +210,7 @@ async def reported(
 
 
 async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
-    """Return a valid reply, from the cache where the model has one; what is streamed has been handed on."""
+    """Return a valid reply, from the cache if the model has one; deliver its last piece if it is streamed."""
     if call.model.cache is None:
         await call.prepare(request)
         reply = await _valid(call, request)
@@ -220,9 +220,9 @@ async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
 
 
 async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> LMReply:
-    """Return the reply that the cache holds, or that an equal call under way gets; else ask for one.
+    """Return the cached reply, or that of an equal call under way; request one if there is neither.
 
-    A reply is kept before it is returned, unless it was cut off or quotes a secret.
+    A reply is cached before it is returned, unless it was cut off or quotes a secret.
     """
     key = request_key(call.model, request)
 
@@ -249,14 +249,14 @@ async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> 
 
 
 def request_key(model: SharedModel, request: LMRequest) -> str:
-    """Return the key of a request in the cache of a model: its content, the endpoint and what `extra_body` adds.
+    """Return the cache key of a request: a hash of its content, the endpoint and `extra_body`.
 
     Args:
         model: The model that answers.
         request: The request.
 
     Returns:
-        A SHA-256 in hex. It changes with whatever could change the reply.
+        A SHA-256 in hex, which differs if anything differs that could change the reply.
 
     Example:
         >>> lm = sm.LanguageModel("embedded/nearest")
@@ -270,25 +270,25 @@ def request_key(model: SharedModel, request: LMRequest) -> str:
 
 
 async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
-    """Return what `ask` returns: asked here, or by an equal call under way through the same cache, which pays for it.
+    """Return the result of `ask`, run by this call or by an equal one under way on the same cache, which pays for it.
 
-    The asking call hands over to one that waits if its time or budget is over, or a stream of it broke off; any other
-    failure reaches each of them.
+    If the call that runs `ask` exceeds its own time or budget, or its stream breaks off, a waiting call takes over; any
+    other failure is raised in all of them.
 
     Args:
         call: The call.
-        key: What makes calls equal.
-        ask: Gets the reply, and keeps it.
+        key: Equal for equal calls.
+        ask: Requests the reply, and caches it.
 
     Raises:
-        ModelError: What asking raised, here or in the equal call.
+        ModelError: The error of `ask`, here or in the equal call.
     """
 
     async def lead() -> tuple[R, ModelCall]:
         try:
             return await ask(), call
         except errors.ModelError as error:
-            call.complete(error)  # before others get it: this call knows the secrets
+            call.complete(error)  # before the waiting calls get it: only this call knows the secrets
             raise
 
     def hands_over(error: Exception) -> bool:
@@ -305,13 +305,13 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
 
 
 async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
-    """Return a reply that satisfies the request; hand an invalid one back while repairs and attempts are left.
+    """Return a reply that satisfies the request; send an invalid one back while repairs and attempts are left.
 
     Raises:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
-    repairs = 0 if call.relay else call.model.settings.repairs  # what was handed on stays
-    asked = sent = without_asking(request, call.model.adapter)
+    repairs = 0 if call.relay else call.model.settings.repairs  # delivered pieces cannot be taken back
+    asked = sent = _without_reasoning_field(request, call.model.adapter)
     while True:
         reply: LMReply = await answered(call, asked)
         if reply.tool_calls:
@@ -331,7 +331,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
 
 
 def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:
-    """Return the turns that hand back a bad text and name its faults."""
+    """Return the turns that quote an invalid reply and list its faults."""
     wanted = "in text" if request.schema is None else "with one JSON value that satisfies the schema"
     if request.tools:
         wanted += ", or with calls of the tools on offer, with arguments that satisfy their parameters"
@@ -342,7 +342,7 @@ def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Mess
 
 
 async def answered(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
-    """Send a request until it is answered: the one retry loop. At most `attempts` requests leave for one call.
+    """Send a request until it is answered: the one retry loop. At most `attempts` requests are sent per call.
 
     Raises:
         ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
@@ -378,7 +378,7 @@ async def _limited(call: ModelCall, request: LMRequest | records.EmbeddingReques
 
     Raises:
         ModelTimeout: The time of the call was over first.
-        RequestError: It may use more tokens than a minute ever has room for.
+        RequestError: It may use more tokens than the limit allows per minute.
     """
     await call.model.price()  # now, so that nothing waits between the turn and its request
     limit, began, sent_before = cast("Limit", call.model.limit), call.clock.now(), call.requests
@@ -417,15 +417,15 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
             reply = await _exchanged(call, request)
             used = reply.usage
             return reply
-        except BaseException as error:  # a cancellation gives everything back but what had come of a stream
+        except BaseException as error:  # a cancellation releases all but what had arrived of a stream
             used = call.relay and call.relay.came
             if used is None and isinstance(error, Exception) and getattr(error, "sent", True):
-                reservation.settle(Usage())  # a call was made, though nothing came of it
+                reservation.settle(Usage())  # a request was sent, and brought no reply
             raise
         finally:
             if used is not None:
                 spent = used.cost_usd
-                if not spent:  # else the adapter knows it
+                if not spent:  # the adapter did not report it
                     tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
                     spent = None if price is None else price.cost_usd(*tokens)
                 used = replace(used, calls=1, requests=1, cost_usd=spent)
@@ -439,7 +439,7 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
     Raises:
         ModelTimeout: No reply in time.
         ModelError: What the adapter raised.
-        TypeError: The adapter returned something else than an `LMReply` whose text is a str, or an `EmbeddingReply`.
+        TypeError: The adapter returned something other than an `LMReply` whose text is a str, or an `EmbeddingReply`.
     """
     adapter, wanted = call.model.adapter, LMReply if isinstance(request, LMRequest) else records.EmbeddingReply
     waited, call.waited_s = call.waited_s, 0.0
@@ -466,10 +466,10 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
     return reply
 
 
-def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:
-    """Return the request without its reasoning field, in schema and prompt, where the provider reasons by itself.
+def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
+    """Return the request without its reasoning field, in schema and prompt, if the model reasons natively.
 
-    An adapter may have `reasons(request)`: whether the model reasons natively on a request and the reply will hold it.
+    An adapter may have `reasons(request)`: whether the model reasons natively on a request and returns its reasoning.
     """
     field, schema, reasons = request.reasoning_field, request.schema, getattr(adapter, "reasons", None)
     if field is None or schema is None or reasons is None or not reasons(request) or field not in fields_of(schema):
@@ -483,6 +483,6 @@ def without_asking(request: LMRequest, adapter: Adapter) -> LMRequest:
 
 
 def _rewritten(turn: Message, old: str, new: str) -> Message:
-    """Return a turn with one text in place of another."""
+    """Return a turn with `new` in place of `old`."""
     content = turn["content"]
     return message(turn["role"], content.replace(old, new)) if isinstance(content, str) and old in content else turn

@@ -1,8 +1,8 @@
 """Chat completions: the direct adapter, for OpenAI itself and every server that is compatible with it, over aiohttp.
 
-One session per event loop; no redirects, no `.netrc`, nothing of the environment but proxies and roots of trust. What
-litellm's adapter needs too stands below: from a request to its body, from an answer to a reply, from a failure to an
-error of ours, and what is held per event loop.
+One session per event loop; no redirects, no `.netrc`, nothing from the environment but proxies and trusted roots. The
+litellm adapter shares the second half: per-loop resources, the body of a request, the reply in an answer, the error for
+a failure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPENAI: Final = "https://api.openai.com/v1"
 
 _PORTS: Final = {"hosted_vllm": 8000, "llamafile": 8080, "lm_studio": 1234, "ollama": 11434, "vllm": 8000}
 LOCAL: Final[Mapping[str, str]] = {provider: f"http://localhost:{port}/v1" for provider, port in _PORTS.items()}
-"""Provider -> the usual address of its server on this machine."""
+"""Provider -> the default address of its local server."""
 
 _PRIVATE: Final = re.compile(
     r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
@@ -53,13 +53,13 @@ STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"inclu
 
 
 class Endpoint(NamedTuple):
-    """What is asked of a provider: completions of chats, or embeddings.
+    """An endpoint of a provider: chat completions or embeddings.
 
     Attributes:
-        path: Where, behind the address of a server.
-        function: The function of litellm.
-        body: `body(request, level)` returns what is sent, but the model.
-        read: `read(json, request, headers)` returns the reply, or the error where it is not one.
+        path: The path after the base address of a server.
+        function: The name of the litellm function.
+        body: `body(request, level)` returns the body of the request, without the model.
+        read: `read(json, request, headers)` returns the reply, or an error if there is none.
     """
 
     path: str
@@ -72,9 +72,9 @@ class DirectAdapter:
     """Sends requests to OpenAI or to an OpenAI-compatible server.
 
     Args:
-        settings: What the model was made with.
+        settings: The checked arguments of the model.
         secrets: Its key and headers.
-        endpoint: What is asked of the server.
+        endpoint: Chat completions or embeddings.
 
     Raises:
         ConfigError: The provider's address is not known, and there is no `api_base`.
@@ -97,7 +97,7 @@ class DirectAdapter:
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
 
     def check(self, request: LMRequest) -> None:
-        """Raise at once for what cannot work here.
+        """Raise at once if the request cannot succeed.
 
         Raises:
             UnavailableError: trio runs this code.
@@ -110,7 +110,7 @@ class DirectAdapter:
         if self._base is None and "top_k" in request.params:
             raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
 
-    async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all
+    async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
         """Load what the first request of a process needs."""
         if not _roots.cache_info().currsize:
             await aio.to_thread(_roots)
@@ -192,7 +192,7 @@ class DirectAdapter:
     def _outcome(
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes, body: Mapping[str, Any]
     ) -> LMReply | errors.ModelError:
-        """Return the reply in the content of an answer, or what its status means."""
+        """Return the reply in the content of an answer, or the error that its status stands for."""
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         why = ""
@@ -221,7 +221,7 @@ def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
         return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
     if isinstance(error, aiohttp.ServerTimeoutError):
         return errors.ModelTimeout("the connection brought no answer in time")
-    if isinstance(error, aiohttp.ClientResponseError):  # whose status is made up
+    if isinstance(error, aiohttp.ClientResponseError):  # its status is not the server's
         why = " ".join(error.message.split())
         return errors.UnavailableError(secrets.scrubbed(f"the answer is not HTTP that can be read: {why}"))
     return errors.UnavailableError(secrets.scrubbed(f"{type(error).__name__}: {error}"))
@@ -229,7 +229,7 @@ def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
 
 @cache
 def _proxy(url: str) -> str | None:
-    """Return the proxy for an address, by the usual environment variables as they are at the first request."""
+    """Return the proxy for an address, from the usual environment variables as they are at the first request."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
@@ -238,15 +238,15 @@ def _proxy(url: str) -> str | None:
 
 @cache
 def _roots() -> ssl.SSLContext:
-    """Read the trusted roots, certifi's or those of SSL_CERT_FILE, once aiohttp is imported: both take a while."""
-    import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]  # for those who use it
+    """Import aiohttp and read the trusted roots, certifi's or those of SSL_CERT_FILE; both take a while."""
+    import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]  # so that later imports are immediate
     import certifi
 
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
 def _opened() -> tuple[ClientSession, WeakSet[DirectAdapter]]:
-    """Open a session that adds nothing to a request; with it stand the adapters that use it."""
+    """Open a session that adds nothing to a request; return it with the set of adapters that use it."""
     import aiohttp
 
     try:
@@ -263,11 +263,11 @@ def _opened() -> tuple[ClientSession, WeakSet[DirectAdapter]]:
     return session, WeakSet()
 
 
-# -- what is held per event loop -------------------------------------------------------------------------------------
+# -- resources per event loop ----------------------------------------------------------------------------------------
 
 
 class PerLoop(Generic[T]):
-    """What an adapter holds in each event loop of asyncio: opened when first needed, closed when the loop ends."""
+    """A resource per event loop of asyncio: opened when first needed, closed when the loop ends."""
 
     def __init__(self, opened: Callable[[], T], close: Callable[[Loop, T], Coroutine[Any, Any, None]]) -> None:
         self._opened = opened
@@ -276,23 +276,23 @@ class PerLoop(Generic[T]):
         atexit.register(self._close_abandoned, at_exit=True)
 
     async def get(self) -> T:
-        """Return what is held in the running loop."""
+        """Return the resource of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._held:
             self._close_abandoned()
             held = self._opened()
             ending = self._until_the_loop_ends(loop, held)
-            await anext(ending)  # from here on the loop knows the generator, and closes it at its end
+            await anext(ending)  # the loop now tracks the generator, and closes it when it ends
             self._held[loop] = held, ending
         return self._held[loop][0]
 
     def here(self) -> T | None:
-        """Return what is held in the running loop; None where nothing is."""
+        """Return the resource of the running loop; None if there is none."""
         found = self._held.get(asyncio.get_running_loop())
         return found and found[0]
 
     async def aclose(self) -> None:
-        """Close what is held in the running loop."""
+        """Close the resource of the running loop."""
         if found := self._held.get(asyncio.get_running_loop()):
             await found[1].aclose()
 
@@ -305,11 +305,11 @@ class PerLoop(Generic[T]):
             await self._close(loop, held)
 
     def _close_abandoned(self, *, at_exit: bool = False) -> None:
-        """Close what loops hold that were closed without an end; at exit also what loops hold that were never ended."""
+        """Close the resources of loops that were closed without shutdown; at exit also those of loops never closed."""
         for loop, (held, ending) in list(self._held.items()):
             if loop.is_closed():
                 self._held.pop(loop, None)
-                aio.drive(self._close(loop, held))  # nothing is left to wait for
+                aio.drive(self._close(loop, held))  # a closed loop cannot wait
             elif at_exit and not loop.is_running():
                 loop.run_until_complete(ending.aclose())
 
@@ -339,7 +339,7 @@ def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
     """Return messages, parameters and response format of a request, as chat completions take them."""
     body: dict[str, Any] = dict(request.params)
     messages, schema = request.messages, request.schema
-    answer = None  # of the tool that carries the schema
+    answer = None  # fields of the tool that carries the schema
     if schema is not None:
         strict = {"strict": True} if level in ("schema", "tool") and is_strict(schema) else {}
         if level == "schema":
@@ -357,7 +357,7 @@ def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
 
 
 def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, ...]:
-    """Write the schema into the system turn, unless a turn shows it: where it is not sent, the model must read it."""
+    """Write a schema that is not sent as a field into the system turn, unless a turn already shows it."""
     if any("<output_schema>" in str(turn["content"]) for turn in messages):
         return messages
     shown = schema_text(schema)
@@ -391,7 +391,7 @@ def is_strict(schema: Json) -> bool:
 
 
 def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError:
-    """Return the first choice of a chat completion as a reply; the error where there is none."""
+    """Return the first choice of a chat completion as a reply; an error if there is none."""
     choices = response.get("choices") if is_object(response) else None
     choice = choices[0] if is_array(choices) and choices else None
     answer = choice.get("message") if is_object(choice) else None
@@ -424,7 +424,7 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
 
 
 CHAT: Final = Endpoint("/chat/completions", "acompletion", chat_body, reply_of)
-"""Completions of chats."""
+"""Chat completions."""
 
 
 async def raising(items: AsyncGenerator[T | errors.ModelError]) -> AsyncGenerator[T]:
@@ -451,7 +451,7 @@ def streamed_reply(
     secrets: options.Secrets,
     failure: errors.ModelError | None = None,
 ) -> LMReply | errors.ModelError:
-    """Return the reply that was streamed; the error where the stream held one, or ended too soon by some failure."""
+    """Return the streamed reply; an error if the stream held one or ended early."""
     if assembly.error is not None:
         text = json_text({"error": assembly.error})
         code, kind = [assembly.error.get(key) if is_object(assembly.error) else None for key in ("code", "type")]
@@ -477,7 +477,7 @@ def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
 
 
 def count_in(counts: Json, name: str) -> int:
-    """Return a number of tokens, 0 where it is missing."""
+    """Return a number of tokens by name; 0 if it is missing."""
     count = counts.get(name) if is_object(counts) else None
     return count if type(count) is int and count > 0 else 0
 
@@ -495,7 +495,7 @@ _BY_CLASS: Final[Mapping[str, Kind]] = {
     "ContextWindowExceededError": errors.ContextWindowError,
     "Timeout": errors.ModelTimeout,
 }
-"""Exception classes of litellm whose status does not tell what they are."""
+"""Exception classes of litellm whose status is not specific."""
 
 _NOT_SENT: Final = frozenset({"LiteLLMUnknownProvider", "ModelNotMappedError", "UnsupportedParamsError"})
 _NO_ANSWER: Final = frozenset({"ReadTimeout", "WriteTimeout", "ServerTimeoutError", "SocketTimeoutError"})
@@ -508,19 +508,19 @@ _TOO_LONG: Final = (
     "too many tokens", "input is too long", "exceeds the maximum number of tokens", "exceed_context_size",
 )  # fmt: skip
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
-_QUOTA_TEXT: Final = "exceeded your current quota"  # of an empty account; of a full minute with a word on when to retry
+_QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry
 _FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
 _IN_STREAMS: Final = {
     "rate_limit": 429, "quota": 429, "authentication": 401, "invalid_request": 400, "context_length": 400,
     "content_filter": 400,
 }  # fmt: skip
-"""Words of an error record inside a stream, which has no status of its own, and the status that they stand for."""
+"""Words in an error record of a stream, which has no status of its own -> the status that they stand for."""
 
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
 
 
 def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.ModelError:
-    """Return the error for an answer that is not a success.
+    """Return the error for an unsuccessful answer.
 
     Args:
         status: HTTP status.
@@ -536,7 +536,7 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
 
 
 def litellm_error(error: Exception, text: str) -> errors.ModelError:
-    """Return the error for an exception of litellm; nothing of the original is kept but its text.
+    """Return the error for an exception of litellm; only the text of the original is kept.
 
     Args:
         error: The exception.
@@ -554,7 +554,7 @@ def litellm_error(error: Exception, text: str) -> errors.ModelError:
         causes.append(cause)
     others = [type(one).__mro__ for one in causes if "litellm" not in type(one).__module__]
     broken = {kind.__name__ for kinds in others for kind in kinds}
-    if broken & _NO_ANSWER or broken & _BROKEN:  # litellm makes up a status for these
+    if broken & _NO_ANSWER or broken & _BROKEN:  # litellm invents a status for these
         return _made(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
@@ -565,11 +565,11 @@ def litellm_error(error: Exception, text: str) -> errors.ModelError:
 
 
 _ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra")
-"""What a server says that refuses to be asked for a schema."""
+"""Words in the message of a server that rejects `response_format`."""
 
 
 def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: bool) -> errors.ModelError:
-    """Add what may help: another way to ask for a schema, a missing /v1."""
+    """Add hints to an error: another way to ask for a schema, a missing /v1."""
     hints: list[str] = []
     refused = error.provider_message.casefold()
     if isinstance(error, errors.RequestError) and asked_for_schema and any(word in refused for word in _ABOUT_SCHEMAS):
@@ -599,7 +599,7 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
 
 
 def _kind(status: int, low: str) -> Kind:
-    """Return what a status means; where it means several things, the provider's words decide."""
+    """Return the kind of error that a status stands for; the provider's text decides between several."""
     if status in (400, 413) and any(words in low for words in _TOO_LONG):
         return errors.ContextWindowError
     if status in (400, 403) and any(words in low for words in _FILTERED):

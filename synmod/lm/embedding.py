@@ -1,4 +1,4 @@
-"""EmbeddingModel: from texts to vectors, in batches, by the layers of every model call; and `embedded/hash`."""
+"""EmbeddingModel: from texts to vectors, in batches, through the layers of every model call; and `embedded/hash`."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .model import SharedModel, refuse_on_symbols, shared_model
 class EmbeddingModel(SharedModel):
     """An embedding model of any provider: from texts to vectors.
 
-    Texts are sent in batches, all at once. Each batch is one model call: it has its own attempts and events, and counts
+    Texts are sent in concurrent batches. Each batch is one model call: it has its own attempts and events, and counts
     as one call in budgets and counters.
 
     Args:
         model: `provider/name`, such as "openai/text-embedding-3-small"; "embedded/hash" needs no provider.
-        api_key: As of `LanguageModel`.
+        api_key: As for `LanguageModel`.
         api_base: Address of an OpenAI-compatible server, `/v1` included.
         attempts: How many requests one batch may send in all, 1 to 100.
         timeout_s: Seconds for the whole call; None for no limit.
         batch_size: How many texts one request may hold.
-        dimensions: The length of the vectors, where the model has a choice.
+        dimensions: The length of the vectors, if the model offers a choice.
         name: The name in a saved file; by default the model string.
-        headers: Further HTTP headers, as of `LanguageModel`.
+        headers: Further HTTP headers, as for `LanguageModel`.
         price: (USD per million tokens, 0); None for the known list price.
         adapter: "direct", "litellm", or a provider of your own: an object with `name`, `version` and
             `async send(EmbeddingRequest) -> EmbeddingReply`.
-        limit: As of `LanguageModel`.
-        cache: As of `LanguageModel`; a text that it holds is not sent.
+        limit: As for `LanguageModel`.
+        cache: As for `LanguageModel`; texts that it holds are not sent.
 
     Raises:
         ConfigError: An argument is wrong; names it.
@@ -95,8 +95,8 @@ class EmbeddingModel(SharedModel):
             One vector for each text, in order.
 
         Raises:
-            DataError: `texts` is a str, or something in it is not one; names the index.
-            ConfigError: `timeout_s` is not a number of seconds, or a cost budget over a model without a known price.
+            DataError: `texts` is a str, or holds something other than a str; names the index.
+            ConfigError: `timeout_s` is not a number of seconds, or a budget limits the cost of a model without a price.
             AuthError: No key, or one that is refused.
             RequestError: The provider refuses the request.
             ContextWindowError: A text is too long.
@@ -146,7 +146,7 @@ def embedding_model_from(model: EmbeddingModel | str, where: str = "embedding_mo
 
     Args:
         model: A model, or a string such as "embedded/hash".
-        where: What receives it, for the message.
+        where: The receiver, for the message.
 
     Raises:
         ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
@@ -164,7 +164,7 @@ def _checked(texts: Any) -> list[str]:
     """Return texts as a list.
 
     Raises:
-        DataError: It is one text, or something else is in it; names the index.
+        DataError: It is a single text, or holds something other than a str; names the index.
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise DataError(f"texts: got {type(cast('object', texts)).__name__}, wanted a list of texts: write [text].")
@@ -180,7 +180,7 @@ def _checked(texts: Any) -> list[str]:
 
 
 async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
-    """Return a vector for each text of a batch: what the cache of the model holds, else what the provider answers."""
+    """Return a vector for each text of a batch, from the cache of the model or else from the provider."""
     if (cache := call.model.cache) is None:
         await call.prepare(request)
         return await _embedded(call, request)
@@ -215,11 +215,10 @@ async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> rec
 
 
 async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
-    """Return a vector for each text of a batch, as the provider answers.
+    """Return a vector for each text of a batch, from the provider.
 
     Raises:
-        BadReplyError: There is not one vector for each text, all of one length, which is `dimensions` if these were
-            given.
+        BadReplyError: There is not one vector for each text; or they differ in length, or from `dimensions` if given.
     """
     reply: records.EmbeddingReply = await answered(call, request)
     lengths, asked = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
@@ -230,20 +229,20 @@ async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> recor
     return records.EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
 
 
-# -- what providers are sent, and what they answer -------------------------------------------------------------------
+# -- requests and answers of providers ---------------------------------------------------------------------------------
 
-_LARGEST: Final = 1e300  # numbers in JSON have no end, those of a vector do
+_LARGEST: Final = 1e300  # JSON numbers are unbounded, those of a vector are not
 
 
-def _body(request: records.EmbeddingRequest, level: str) -> dict[str, Any]:  # noqa: ARG001  # of completions
-    """Return a request as `/embeddings` takes it."""
+def _body(request: records.EmbeddingRequest, level: str) -> dict[str, Any]:  # noqa: ARG001  # for completions alone
+    """Return the body of a request to `/embeddings`."""
     return {"input": list(request.texts), "encoding_format": "float", **request.params}
 
 
 def _reply_of(
     response: Json, request: records.EmbeddingRequest, headers: Mapping[str, str]
 ) -> records.EmbeddingReply | ModelError:
-    """Return the vectors of an answer, in the order of the texts; the error where they cannot be read."""
+    """Return the vectors of an answer, in the order of the texts; an error if they cannot be read."""
     data = response.get("data") if is_object(response) else None
     items: list[Any] = list(data) if is_array(data) else []
     rows = {str(item.get("index", at)): item.get("embedding") for at, item in enumerate(items) if is_object(item)}
@@ -259,7 +258,7 @@ def _reply_of(
 
 
 def _vector(json: Any) -> tuple[float, ...]:
-    """Return a vector; an empty one where it is not a list of finite numbers."""
+    """Return a vector; an empty one for anything but a list of finite numbers."""
     numbers = list(json) if is_array(json) else []
     fit = all(isinstance(number, (int, float)) and abs(number) < _LARGEST for number in numbers)
     return tuple(map(float, numbers)) if fit else ()
@@ -287,24 +286,24 @@ def _embedded_adapter(name: str) -> HashAdapter:
 
 
 class HashAdapter:
-    """The adapter of `embedded/hash`: texts that share words, and parts of words, have vectors that are near.
+    """The adapter of `embedded/hash`: texts that share words or parts of words have similar vectors.
 
-    Each word, and each 3 and 4 characters in a row of a word, adds 1 or -1 to one of 256 numbers, as its hash decides.
-    The vector is normalised; that of a text without words is zero. Equal in every process.
+    Each word, and each 3-gram and 4-gram of its characters, adds 1 or -1 to one of 256 numbers, chosen by its hash. The
+    vector is normalised; that of a text without words is zero. Vectors are the same in every process.
 
     Example:
         >>> one, other = sm.run(sm.EmbeddingModel("embedded/hash")(["a red car", "A red car!"])).vectors
         >>> one == other
         True
 
-    Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that no platform has other vectors.
+    Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that vectors are the same on every platform.
     """
 
     name = "embedded"
     version = 1
 
     async def send(self, request: records.EmbeddingRequest) -> records.EmbeddingReply:
-        """Embed the texts of a request, with a turn for other tasks after each.
+        """Embed the texts of a request, and yield to other tasks after each.
 
         Raises:
             ConfigError: `dimensions` were given, and are not 256.
@@ -327,7 +326,7 @@ class HashAdapter:
 
 @lru_cache(maxsize=20_000)
 def _added(word: str) -> list[tuple[int, int]]:
-    """Return where a word, and the characters in a row that it is made of, add 1 or -1; its ends count."""
+    """Return (place, 1 or -1) for a word and each of its 3-grams and 4-grams, which include its ends."""
     ended = f"<{word}>"
     grams = [ended[at : at + length] for length in (3, 4) for at in range(len(ended) - length + 1)]
     digests = [blake2b(part.encode(), digest_size=2).digest() for part in (word, *grams)]

@@ -1,7 +1,7 @@
-"""litellm, for the providers that it alone serves: the adapter, the late import, and prices.
+"""litellm, for the providers that are not served directly: the adapter, the late import, and prices.
 
-Importing litellm takes seconds and would fetch prices from the network and read a `.env` of the project around it,
-unless the environment forbids both; so that is set first. Its price list is also read without it.
+Importing litellm takes seconds; by default it also fetches prices from the network and reads the `.env` of the project,
+so both are switched off first. Its price list is read without importing it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .records import LMChunk, LMReply, LMRequest, Message
 from .streaming import Assembly
 
 _CONNECT_S: Final = 10.0
-_LONGEST_S: Final = 3_600.0  # the call ends a request earlier
+_LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
 # top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
 _ALWAYS_REASON: Final = ("deepseek-reasoner", "deepseek-r1", "kimi-k2-thinking", "magistral", "qwq", "sonar-reasoning")
@@ -37,7 +37,7 @@ _RETURNS_REASONING: Final = frozenset({"anthropic", "bedrock", "deepseek", "gemi
 
 
 class _Zero(int):
-    """A zero that is true: litellm's embeddings read `max_retries or 2`."""
+    """A zero that is true: for embeddings litellm evaluates `max_retries or 2`."""
 
     def __bool__(self) -> bool:
         return True
@@ -47,9 +47,9 @@ class LiteLLMAdapter:
     """Sends requests through litellm, in the provider's own protocol.
 
     Args:
-        settings: What the model was made with.
+        settings: The checked arguments of the model.
         secrets: Its key and headers.
-        endpoint: What is asked of the provider.
+        endpoint: Chat completions or embeddings.
     """
 
     name = "litellm"
@@ -59,15 +59,15 @@ class LiteLLMAdapter:
         self._settings = settings
         self._endpoint = endpoint
         self._secrets = secrets
-        self._litellm: Any = None  # known once a request was prepared
+        self._litellm: Any = None  # set by the first `prepare`
 
     def check(self, request: LMRequest) -> None:
-        """Raise at once for what cannot work here.
+        """Raise at once if the request cannot succeed.
 
         Raises:
             UnavailableError: trio runs this code.
             AuthError: There is no key where one is needed.
-            RequestError: An image or a file stands at an address, and `allow_remote_media` is off.
+            RequestError: An image or a file is given by its address, and `allow_remote_media` is off.
         """
         chat.refuse_trio("litellm")
         if not self._settings.allow_remote_media and (place := _remote_media(request)):
@@ -77,11 +77,11 @@ class LiteLLMAdapter:
             raise missing
 
     async def prepare(self, request: LMRequest) -> None:
-        """Import litellm, and raise for what the model is known not to take.
+        """Import litellm, and raise for parameters that the model is known not to take.
 
         Raises:
             UnavailableError: litellm is missing.
-            RequestError: A parameter that the model is known not to take.
+            RequestError: The model is known not to take a parameter.
         """
         self._litellm = await open_litellm()
         chats = self._endpoint is chat.CHAT and self._settings.api_base is None
@@ -110,7 +110,7 @@ class LiteLLMAdapter:
         return chat.raising(self._received(request, streams=True))
 
     async def price(self) -> LiteLLMPrice | None:
-        """Return what litellm computes; None where it does not know the model, or a server of the user's answers."""
+        """Return the price by litellm; None if it does not know the model, or with an `api_base`."""
         if self._settings.api_base is not None:
             return None
         price = LiteLLMPrice(await open_litellm(), self._settings.model)
@@ -121,11 +121,11 @@ class LiteLLMAdapter:
         return price
 
     async def aclose(self) -> None:
-        """Close what litellm holds in the running loop."""
+        """Close the resources of litellm in the running loop."""
         await _LEFTOVERS.aclose()
 
     def _supported(self) -> Sequence[str] | None:
-        """Return the parameters that the model takes according to litellm; None where it has no record."""
+        """Return the parameters that the model takes according to litellm; None if it has no record."""
         provider, _, name = self._settings.model.partition("/")
         return self._litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
 
@@ -161,23 +161,23 @@ class LiteLLMAdapter:
         if settings.api_base is not None:
             allowed = [*request.params, "tools", "tool_choice"]
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
-            key = key or "none"  # else litellm would send one of the environment
+            key = key or "none"  # else litellm would send a key from the environment
         assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
         try:
             function = getattr(self._litellm, self._endpoint.function)
             response = await function(**arguments, **(chat.STREAMING if streams else {}), api_key=key)
             if assembly is not None:
                 async with aclosing(response):
-                    came: Any = getattr(response, "chunks", None)  # from the provider
+                    came: Any = getattr(response, "chunks", None)  # as the provider sent them
                     async for record in response:
                         fields = record.model_dump()
                         if fields.get("usage") and not any(getattr(one, "usage", None) for one in came or [record]):
-                            fields["usage"] = None  # litellm counted it
+                            fields["usage"] = None  # it is litellm's own estimate
                         if piece := assembly.add(fields):
                             yield piece
-                if came == []:  # litellm makes up an end
+                if came == []:  # litellm invents the end of an empty stream
                     failure = UnavailableError("the stream ended before the reply did")
-        except Exception as error:  # noqa: BLE001  # a provider's door: what it raises becomes ours
+        except Exception as error:  # noqa: BLE001  # litellm may raise anything; all of it is translated
             failure = self._failure(error, asked_for_schema="response_format" in body)
         held: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
         received = {name.lower(): str(text) for name, text in held.items()}
@@ -202,7 +202,7 @@ class LiteLLMAdapter:
 
 
 def _remote_media(request: LMRequest) -> str:
-    """Return the place of the first image or file that a request holds by address; "" for none."""
+    """Return the place of the first image or file that a request gives by its address; "" for none."""
     for index, turn in enumerate(request.messages):
         for place, part in enumerate(turn["content"] if is_array(turn["content"]) else ()):
             image, file = part.get("image_url", {}).get("url"), part.get("file", {})
@@ -219,7 +219,7 @@ _SET_BEFORE_IMPORT: Final = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MO
 _LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     {"module": r"litellm(\.|$)"},
-    # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves one that nothing awaits, and the
+    # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves it without an await, and the
     # warning names whatever code the collector interrupted.
     {"message": r"coroutine '\w+\.\w*completion\w*' was never awaited", "category": RuntimeWarning},
     {"message": r"Pydantic serializer warnings:[\s\S]*(Message|Choices|ModelResponse|Usage)"},
@@ -233,14 +233,14 @@ async def open_litellm() -> Any:
     Raises:
         UnavailableError: It is missing, or cannot be imported. A later request tries again.
     """
-    for ignored in _IGNORED:  # each time, since a test may have put other filters in their place meanwhile
-        warnings.filterwarnings("ignore", **ignored)  # where it stands already, Python moves it to the front
+    for ignored in _IGNORED:  # each time, since a test may have replaced the filters
+        warnings.filterwarnings("ignore", **ignored)  # Python moves an existing one to the front
     return _imported() if _imported.cache_info().currsize else await aio.to_thread(_imported, abandon=True)
 
 
 @cache
 def _imported() -> Any:
-    """Import litellm, and quieten it."""
+    """Import litellm, and silence its log."""
     for name, value in _SET_BEFORE_IMPORT.items():
         os.environ.setdefault(name, value)
     try:
@@ -253,7 +253,7 @@ def _imported() -> Any:
         logger = logging.getLogger(name)
         for handler in [handler for handler in logger.handlers if hasattr(handler, "stream")]:
             logger.removeHandler(handler)
-        if not logger.handlers:  # also where a process imports it twice
+        if not logger.handlers:  # a process may import it twice
             logger.addHandler(logging.NullHandler())
     return litellm
 
@@ -262,10 +262,10 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
     """Stop the logging task that litellm left in a loop, and close the clients that it keeps for it."""
     if loop.is_closed():
         return
-    for _ in range(10):  # what litellm starts beside a reply needs some turns until its worker knows this loop
+    for _ in range(10):  # litellm's background tasks need some turns until its worker knows this loop
         await asyncio.sleep(0)
     worker = getattr(sys.modules.get("litellm.litellm_core_utils.logging_worker"), "GLOBAL_LOGGING_WORKER", None)
-    if worker is not None and getattr(worker, "_bound_loop", None) is loop:  # no public name; a test watches it
+    if worker is not None and getattr(worker, "_bound_loop", None) is loop:  # not public; a test covers it
         await worker.stop()
     kept: Any = getattr(getattr(_imported(), "in_memory_llm_clients_cache", None), "cache_dict", {})
     for key in [key for key in list(kept) if str(key).endswith(f"-{id(loop)}")]:
@@ -274,8 +274,8 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
         closing: Any = close() if close is not None else None
         if hasattr(closing, "__await__"):
             await closing
-    # Some streams go through one client of the process, which opens a session for each loop and does not close it.
-    held: Any = getattr(_imported(), "__dict__", {})  # not by the name, which would make the client
+    # Some streams use one client per process, which opens a session for each loop and does not close it.
+    held: Any = getattr(_imported(), "__dict__", {})  # not by attribute, which would create the client
     client = getattr(held.get("module_level_aclient"), "client", None)
     session: Any = getattr(getattr(client, "_transport", None), "client", None)
     if getattr(session, "_loop", None) is loop:
@@ -286,7 +286,7 @@ _LEFTOVERS: Final = chat.PerLoop(lambda: None, _close_leftovers)
 
 
 async def counted_tokens(model: str, messages: Sequence[Message]) -> int:
-    """Count the tokens of messages with the tokenizer that litellm carries.
+    """Count the tokens of messages with the tokenizer in litellm.
 
     Raises:
         UnavailableError: litellm is missing.
@@ -306,10 +306,10 @@ class Price(NamedTuple):
     """What the tokens of one model cost, in USD per token.
 
     Attributes:
-        prompt: A token read.
-        completion: A token written.
-        cached: A token read from the provider's cache.
-        above: (prompt length, price) for prompts longer than that, the longest first.
+        prompt: A prompt token.
+        completion: A completion token.
+        cached: A prompt token in the provider's cache.
+        above: (prompt length, price) for prompts longer than that length, the longest first.
     """
 
     prompt: float
@@ -331,13 +331,13 @@ class LiteLLMPrice(NamedTuple):
     model: str
 
     def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost of one request; raises where litellm does not know the model."""
+        """Return the cost of one request; raise if litellm does not know the model."""
         cost = self.litellm.cost_per_token
         return sum(cost(self.model, prompt_tokens, completion_tokens, cache_read_input_tokens=cached_tokens))
 
 
 def list_price(model: str) -> Price | None:
-    """Return the price of a model string in litellm's list, by its whole text, else by its name and provider."""
+    """Return the price of a model in litellm's list, found by the whole string, else by name and provider."""
     known = _price_list()
     provider, _, name = model.partition("/")
     entry: dict[str, Any] = known.get(model) or known.get(name) or {}
@@ -351,7 +351,7 @@ def list_price(model: str) -> Price | None:
 
 @cache
 def _price_list() -> Mapping[str, Any]:
-    """Read the list in litellm's folder; without litellm there is none."""
+    """Return the list in litellm's folder; an empty one if litellm is not installed."""
     spec = find_spec("litellm")
     try:
         return json.loads(Path(str(spec and spec.origin)).with_name(_PRICES).read_text(encoding="utf-8"))
@@ -360,7 +360,7 @@ def _price_list() -> Mapping[str, Any]:
 
 
 def _rates(entry: Mapping[str, Any], suffix: str = "") -> Price | None:
-    """Read one set of rates; a missing one is as usual, and cached input costs as input where nothing is listed."""
+    """Return one set of rates; missing ones default to the usual ones, and that of cached input to that of input."""
     names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
     prompt, completion, cached = (entry.get(f"{name}{suffix}", entry.get(name)) for name in names)
     if not isinstance(prompt, (int, float)) or not isinstance(completion, (int, float)):

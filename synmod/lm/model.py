@@ -1,7 +1,7 @@
-"""LanguageModel: a dependency handed to modules, one async call in front of every provider; and which model answers.
+"""LanguageModel: one async call in front of every provider; and the choice of the model that answers.
 
-A model is an object, a string (one model of that string per process), the default of a block or of the process, or one
-that stands in for others.
+A model is an object, a string (one shared model per string), the default of a block or of the process, or one that
+stands in for others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SharedModel:
 
     Args:
         settings: The checked arguments.
-        endpoint: What is asked of the provider.
+        endpoint: Chat completions or embeddings.
         embedded: Returns the adapter of the model `embedded/<name>`.
 
     Raises:
@@ -57,8 +57,8 @@ class SharedModel:
         self.secrets = options.Secrets(settings)
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
         self.counters = records.ModelCounters()
-        self.backoff = True  # whether waits between attempts are waited; a double need not
-        self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until it was looked up
+        self.backoff = True  # whether to wait between attempts; a test double need not
+        self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
 
     def _adapter(self, chosen: Any, endpoint: Endpoint, embedded: Callable[[str], Any]) -> Any:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
@@ -66,8 +66,8 @@ class SharedModel:
         if chosen is None and settings.provider == "embedded":
             return embedded(settings.model.partition("/")[2])
         if chosen in (None, "direct", "litellm"):
-            is_near = settings.api_base is not None or settings.provider in ("openai", *LOCAL)
-            direct = chosen == "direct" or (chosen is None and is_near)
+            by_default = settings.api_base is not None or settings.provider in ("openai", *LOCAL)
+            direct = chosen == "direct" or (chosen is None and by_default)
             return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets, endpoint)
         missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
         if isinstance(chosen, str) or missing:
@@ -93,29 +93,35 @@ class SharedModel:
 
     @property
     def limit(self) -> options.Limit | None:
-        """What bounds its requests."""
+        """The limit on its requests; None for no limit."""
         return self.settings.limit
 
     @property
     def cache(self) -> Cache | None:
-        """Where its replies are kept."""
+        """The cache of its replies; None for no cache."""
         return self.settings.cache
 
     @property
     def fallback(self) -> tuple[Self, ...]:
-        """The models that are tried after it; none but language models have any."""
+        """The models that are tried after it; only language models have any."""
         return ()
 
     def tried(self) -> list[Self]:
         """Return the models that a call tries in turn: this one, then its fallbacks, each followed by its own."""
-        return list(dict.fromkeys([self, *(each for model in self.fallback for each in model.tried())]))
+        found, pending = dict[Self, None](), [self]
+        while pending:  # iterative: a file may hold a long chain
+            model = pending.pop()
+            if model not in found:
+                found[model] = None
+                pending += reversed(model.fallback)
+        return list(found)
 
     def known_secrets(self) -> frozenset[str]:
-        """Return the texts that no file may show: keys and hidden headers, of fallbacks too, and of the environment."""
+        """Return the texts that no file may show: keys and hidden headers, also of fallbacks and the environment."""
         return frozenset[str]().union(*(each.secrets.known() for each in self.tried()))
 
     async def price(self) -> Price | LiteLLMPrice | None:
-        """Return what tokens cost: the price given, else the adapter's, else the list price; None where unknown."""
+        """Return the price of tokens: the one given, else the adapter's, else the list price; None if unknown."""
         if self._price is None:
             settings, found = self.settings, None
             free = (0.0, 0.0) if settings.provider == "embedded" else None
@@ -141,7 +147,7 @@ class SharedModel:
             await close()
 
     def __getattr__(self, name: str) -> Any:
-        """Read a counter: `cumulated_calls`, `reward_cumulated_cost_usd`, ... ; a phase in front for one phase.
+        """Return a counter: `cumulated_calls`, `cumulated_cost_usd`, ...; of one phase: `reward_cumulated_calls`, ...
 
         Raises:
             AttributeError: There is no such attribute ('Did you mean').
@@ -197,7 +203,7 @@ def shared_model(kind: Callable[[str], M], model: Any, where: str) -> M:
 
 
 def refuse_on_symbols(name: str) -> None:
-    """Raise BuildError where a module is built or traced, which must not cost tokens."""
+    """Raise BuildError if a module is being built or traced, which must not cost tokens."""
     frame = current_call()
     if frame is not None and frame.symbolic:
         what = f"{frame.path or frame.name!r}: {name} was called while the module is built on symbols"
@@ -209,11 +215,11 @@ def refuse_on_symbols(name: str) -> None:
 
 
 class NoConnection(NamedTuple):
-    """The adapter of a model that was saved without its connection, as it must be: raises before anything is done.
+    """The adapter of a model that was loaded without its connection: every call raises.
 
     Attributes:
-        message: What is missing, and the line to write.
-        record: The record in the file; kept as it is, and written again by a save.
+        message: What is missing, and the code that supplies it.
+        record: The record in the file, which a save writes again.
     """
 
     message: str
@@ -221,7 +227,7 @@ class NoConnection(NamedTuple):
     name: str = "unbound"
     version: int = 1
 
-    def check(self, request: object) -> NoReturn:  # noqa: ARG002  # no request will do
+    def check(self, request: object) -> NoReturn:  # noqa: ARG002  # raises for every request
         """Raise.
 
         Raises:
@@ -233,16 +239,16 @@ class NoConnection(NamedTuple):
 
 
 def unbound_model(kind: Callable[..., M], name: str, record: Mapping[str, Json], needs: Sequence[str]) -> M:
-    """Return a model without its connection: everything works but a call.
+    """Return a model without its connection: everything except a call works.
 
     Args:
         kind: The class.
         name: The name in the file.
         record: The record in the file.
-        needs: What the file does not hold: names such as `api_base`, never values; or a class that is not registered.
+        needs: What the file lacks: names such as `api_base`, never values; or a class that is not registered.
 
     Returns:
-        A model whose calls raise UnboundModelError, which names what is needed, and the line to write.
+        A model whose calls raise UnboundModelError, with what is needed and the code that supplies it.
 
     Raises:
         ConfigError: `record` holds no usable model string.
@@ -251,7 +257,7 @@ def unbound_model(kind: Callable[..., M], name: str, record: Mapping[str, Json],
         >>> unbound_model(sm.LanguageModel, "house", {"model": "openai/house"}, ["api_base"]).name
         'house'
 
-    Source: unbound variables; differs: nothing else of the program is held up.
+    Source: unbound variables; differs: the rest of the program works.
     """
     cls: Any = kind
     wants = f"was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
@@ -265,17 +271,17 @@ class LanguageModel(SharedModel):
 
     Args:
         model: `provider/name`, such as "openai/gpt-4o-mini" or "embedded/nearest".
-        api_key: A str, a SecretStr, or a callable, plain or async, asked for each request. Without it the usual
+        api_key: A str, a SecretStr, or a callable, plain or async, called for each request. Without it the usual
             environment variable of the provider is read at each call.
         api_base: Address of an OpenAI-compatible server, `/v1` included.
         attempts: How many requests one call may send in all, 1 to 100.
-        timeout_s: Seconds for the whole call: waits, attempts and repair; None for no limit.
+        timeout_s: Seconds for the whole call, including waits, retries and repairs; None for no limit.
         name: The name in a saved file; by default the model string.
         headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
-        extra_body: Fields of this provider alone, sent in the body.
+        extra_body: Provider-specific fields, sent in the body.
         structured: How to ask for a schema: "schema", "json", "tool", "prompt"; None for what the provider does best.
-        repairs: How often an invalid reply is handed back for mending.
-        allow_remote_media: Whether litellm may be handed addresses of images and files; some it fetches from this host.
+        repairs: How often an invalid reply is sent back to be corrected.
+        allow_remote_media: Whether litellm may get addresses of images and files; it fetches some of them itself.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.
         price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
         adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
@@ -285,7 +291,7 @@ class LanguageModel(SharedModel):
         cache: Where replies are kept, so that equal calls need no request: a `Cache`, the path of one, or True for
             `.synmod/cache.db` of the working folder. None: equal calls are independent samples.
         fallback: A model or a string, or a list of them: who answers when this model is unavailable, too busy, too
-            slow or too small, or has no valid reply. Each call of theirs is one of its own.
+            slow or too small, or has no valid reply. Each of them makes a call of its own.
         **defaults: Sampling parameters of every call.
 
     Raises:
@@ -297,8 +303,8 @@ class LanguageModel(SharedModel):
         >>> lm
         LanguageModel('embedded/nearest', attempts=3)
 
-    Source: DSPy and Synalinks (models, counters), httpx (one door, transports); differs: one retry loop, nothing
-    dropped in silence.
+    Source: DSPy and Synalinks (models, counters), httpx (transports); differs: one retry loop, no parameter is
+    silently dropped.
     """
 
     __slots__ = ("_fallback",)
@@ -359,19 +365,19 @@ class LanguageModel(SharedModel):
             tools: What the model may call instead: `Tool`s, or function schemas such as `{"name": "search",
                 "description": "...", "parameters": {"type": "object", ...}}`. Which it must call is set by the
                 parameter `tool_choice`: "auto", "none", "required" or the name of a tool.
-            stream: Whether to return a stream of pieces instead of the reply; the request leaves when it is entered.
+            stream: Whether to return a stream of pieces instead of the reply; entering it sends the request.
             sample: Number of this draw among independent draws of one request; never sent.
             timeout_s: Seconds for this call, instead of the model's.
             structured: How to ask for the schema in this call, instead of the model's.
-            reasoning_field: The field of the schema that the provider's own reasoning may fill: where a reply lacks
-                it and comes with reasoning; where the provider is known to reason, it is not even asked for.
-            data_model: The class whose validators the reply must pass besides the schema; `schema`, where it is a
-                class.
+            reasoning_field: The field of the schema that native reasoning fills if a reply lacks it. It is not
+                requested at all if the provider is known to reason.
+            data_model: The class whose validators the reply must pass in addition to the schema; by default
+                `schema`, if it is a class.
             **params: Sampling parameters; they win over the model's.
 
         Returns:
-            The reply; its `json` is there and valid exactly if a schema was given and no tool was called.
-            `tool_calls` are valid calls of the tools; nothing has been run. With `stream`, an `LMStream`.
+            The reply; its `json` is present and valid exactly if a schema was given and no tool was called.
+            `tool_calls` are valid calls of the tools, which have not been run. With `stream`, an `LMStream`.
 
         Raises:
             ConfigError: An unknown keyword ('Did you mean'), something that is not a tool, or a cost budget over a
@@ -410,7 +416,7 @@ class LanguageModel(SharedModel):
         checked, functions = records.turns(messages), offered(tools, name)
 
         def request_to(model: LanguageModel) -> records.LMRequest:
-            """Return the request as this model gets it."""
+            """Return the request for one of the models."""
             merged, choice = frozen_dict({**model.defaults, **own}) if own else model.defaults, None
             if functions is not None and "tool_choice" in merged:
                 choice = chosen(merged["tool_choice"], functions, name)
@@ -434,7 +440,7 @@ class LanguageModel(SharedModel):
         """The models that are tried after it.
 
         Raises:
-            ConfigError: On setting: it holds something else than models and strings, or leads back to this model.
+            ConfigError: When set: it holds something other than models and strings, or leads back to this model.
         """
         return self._fallback
 
@@ -449,10 +455,10 @@ class LanguageModel(SharedModel):
         self._fallback = models
 
     def estimate_tokens(self, messages: Any) -> int:
-        """Estimate at once how many tokens messages take.
+        """Estimate, without waiting, how many tokens messages take.
 
         Args:
-            messages: What a call takes.
+            messages: Messages, as for a call.
 
         Returns:
             A third of the characters, rounded up.
@@ -467,10 +473,10 @@ class LanguageModel(SharedModel):
         return records.estimate_tokens(records.turns(messages))
 
     async def count_tokens(self, messages: Any) -> int:
-        """Count the tokens of messages with the tokenizer of the model, where one is known; else estimate.
+        """Count the tokens of messages with the tokenizer of the model if it is known; estimate them otherwise.
 
         Args:
-            messages: What a call takes.
+            messages: Messages, as for a call.
 
         Returns:
             The tokens of the prompt.
@@ -494,10 +500,10 @@ class LanguageModel(SharedModel):
 
 
 _OF_PROCESS: Final[list[LanguageModel | None]] = [None]
-"""The default model of the process, in its only place: all tasks, threads and loops see it."""
+"""The default model of the process, shared by all tasks, threads and loops."""
 
 _DEFAULT: Final[ContextVar[tuple[LanguageModel | None] | None]] = ContextVar("synmod_default_model", default=None)
-"""The default of the innermost block; None where there is no block."""
+"""The default of the innermost block, in a tuple; None outside any block."""
 
 _STAND_INS: Final[ContextVar[tuple[Mapping[str | None, LanguageModel], ...]]] = ContextVar(
     "synmod_stand_ins", default=()
@@ -510,7 +516,7 @@ current_stand_ins = _STAND_INS.get
 _SAMPLE: Final[ContextVar[int]] = ContextVar("synmod_sample", default=0)
 
 current_sample = _SAMPLE.get
-"""Return the number of the draw in force here."""
+"""Return the number of the current draw."""
 
 
 @contextmanager
@@ -535,7 +541,7 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
 def set_default_language_model(model: LanguageModel | str | None) -> None:
     """Set the model of the process for modules that have none of their own.
 
-    All tasks, threads and loops see it; a block of `default_language_model` wins over it. It is never saved.
+    It applies to all tasks, threads and loops; a `default_language_model` block takes precedence. It is never saved.
 
     Args:
         model: A model, a string such as "openai/gpt-4o-mini", or None for no default.
@@ -583,14 +589,14 @@ def current_language_model() -> LanguageModel | None:
 
 
 def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageModel:
-    """Return the model that a module shall call: its own, else the default in force now.
+    """Return the model that a module calls: its own, else the current default.
 
     Args:
-        model: What the module holds.
+        model: The model of the module, if it has one.
         where: Path of the module, for the message.
 
     Returns:
-        A model; whether another stands in for it is decided when it is called.
+        A model; stand-ins are applied when it is called.
 
     Raises:
         ConfigError: The module holds none and there is no default, or the string names none.
@@ -613,13 +619,13 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
 
 @contextmanager
 def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel | str]) -> Generator[None]:
-    """Let other models answer inside a block, whatever the modules hold.
+    """Replace the models that answer inside a block, without changing the program.
 
-    Every model call begun in the block goes to them; the innermost block wins; nothing in the program changes. So a
-    finished program is tested, or run on another provider, in one line.
+    Every model call begun in the block goes to the stand-ins; the innermost block wins. Use it to test a finished
+    program, or to run it on another provider.
 
     Args:
-        models: One model or string stands in for every model; a mapping of saved names stands in for those.
+        models: A model or string that stands in for every model; or a mapping from saved names to stand-ins.
 
     Raises:
         ConfigError: Something in it is neither a model nor a string of the form `provider/name`.
@@ -641,15 +647,15 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
 
 
 def stand_in_for(name: str | None) -> LanguageModel | None:
-    """Return the model that answers for the model of this name, or for every model; None if it answers itself."""
+    """Return the stand-in for the model of this name; None if there is none."""
     keys = (None,) if name is None else (None, name, name.partition("#")[0])
     return next((block[key] for block in _STAND_INS.get() for key in keys if key in block), None)
 
 
 def models_in_force() -> Json:
-    """Return as JSON which models answer here for modules that hold none, or others: the default and the stand-ins.
+    """Return as JSON the default model and the stand-ins in force here.
 
-    Source: what a memo must know beside the module itself.
+    Source: part of the key of a memo, beside the module itself.
     """
     default = current_language_model()
     stand_ins: list[Json] = []
@@ -661,7 +667,7 @@ def models_in_force() -> Json:
 
 
 def _identity(model: LanguageModel) -> Json:
-    """Return what the replies of a model depend on and a file may hold."""
+    """Return the part of a model that its replies depend on and that a file may hold."""
     return [model.name, model.model, model.defaults]
 
 
@@ -678,7 +684,7 @@ def check_sample(sample: object) -> int:
 
 @contextmanager
 def drawing(sample: int) -> Generator[None]:
-    """Number the model calls of a block as draws of this sample, unless they pass a number of their own.
+    """Make `sample` the draw number of the model calls in a block that pass none of their own.
 
     Args:
         sample: The number, from 0.

@@ -1,8 +1,8 @@
-"""Models in the process: `embedded/nearest` answers from what its prompt says, `embedded/rules` writes rules for it.
+"""Models in the process: `embedded/nearest` answers from its prompt alone, `embedded/rules` writes rules for it.
 
-Rule lines in the instructions (`label: word, phrase`) and the examples nearest to the input decide, so that programs
-really get better or worse with their prompts. First steps, tests, docs and benchmarks run on it. Both answer equally in
-every process.
+Rule lines in the instructions (`label: word, phrase`) and the examples nearest to the input determine the answer, so
+that programs get better or worse with their prompts. First steps, tests, docs and benchmarks run on it. Both models
+give the same answers in every process.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_NEAR: Final = 0.1  # from which similarity a tool is called
+_NEAR: Final = 0.1  # the least similarity at which a tool is called
 _NEAREST: Final = 3  # examples that decide together
-_HIT: Final = 0.5  # what a hit of a rule weighs
-_LONGEST_LABEL: Final = 5  # words; a longer head of a rule is a sentence
+_HIT: Final = 0.5  # the weight of a rule hit
+_LONGEST_LABEL: Final = 5  # words; a longer head is a sentence, not a label
 _FEW_WORDS: Final = 12
-_NEW_WORDS: Final = (6, 3, 12, 1)  # per rule line; the next number where the value of the one before was tried
-_DEEPEST: Final = 40  # a recursive type that demands itself has no answer; the reply will fail validation
+_NEW_WORDS: Final = (6, 3, 12, 1)  # per rule line; the next number is used if the value by the previous one was tried
+_DEEPEST: Final = 40  # a type that requires itself has no finite value; its reply fails validation
 _MOST: Final = 1e300  # a larger int is not a float
 _MISSING: Final = object()
 
@@ -66,10 +66,10 @@ def embedded_adapter(name: str) -> NearestAdapter | RulesAdapter:
 class NearestAdapter:
     """The adapter of `embedded/nearest`.
 
-    A closed field takes the value that the three nearest examples and the rule lines `label: word, phrase` favour;
-    numbers are means of the nearest, strings and lists are the nearest's. A temperature above 0 adds noise drawn from
-    seed, sample and prompt. Of the tools on offer that is called whose name, description and rule are nearest to the
-    input; after its result, which then leads the input, comes the answer.
+    A closed field gets the value that the three nearest examples and the rule lines `label: word, phrase` favour;
+    a number is the mean of the nearest, a string or list that of the nearest example. A temperature above 0 adds noise
+    drawn from seed, sample and prompt. Of the tools on offer it calls the one whose name, description and rule are
+    nearest to the input; after the result, which then precedes the input, it answers.
 
     Example:
         >>> from synmod.lm import LMRequest
@@ -85,7 +85,7 @@ class NearestAdapter:
     version = 2
 
     def send(self, request: LMRequest) -> LMReply:
-        """Answer a request from its own text; never fails, never waits."""
+        """Answer a request from its own text, without waiting or failing."""
         prompt = _Prompt(request)
         called = _nearest_tool(request, prompt)
         if called is None:
@@ -98,9 +98,9 @@ class NearestAdapter:
 class RulesAdapter:
     """The adapter of `embedded/rules`, which writes better instructions for a program on `embedded/nearest`.
 
-    It reads the inputs of a `synmod.train.Proposer`. For each value of a closed field that the records expect it writes
-    one rule line, after the other lines of the current instructions: the words of the rule that stands there, unless
-    the records contradict them, and those that occur with this value and with no other.
+    It reads the inputs of a `synmod.train.Proposer`. For each expected value of a closed field it writes one rule line,
+    after the other lines of the current instructions: the words of the existing rule, unless the records contradict
+    them, and words that occur with this value and with no other.
 
     Example:
         >>> from synmod.lm import LMRequest
@@ -113,7 +113,7 @@ class RulesAdapter:
         >>> parse_json(RulesAdapter().send(LMRequest("embedded/rules", turns)).text)["value"].splitlines()
         ['Be brief.', 'bad: came, late', 'good: lovely, was']
 
-    Source: one-rule classifiers; differs: it writes them as text.
+    Source: one-rule classifiers; differs: rules are text.
     """
 
     name = "embedded"
@@ -138,13 +138,13 @@ class RulesAdapter:
 
 
 def _reply(prompt: Sequence[str], text: str) -> LMReply:
-    """Return the reply to a prompt, with what it used."""
+    """Return the reply to a prompt, with its usage."""
     tokens = sum(_tokens(line) for turn in prompt for line in turn.split("\n")), _tokens(text)
     return LMReply(text, usage=Usage(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost_usd=0.0))
 
 
 def _nearest_tool(request: LMRequest, prompt: _Prompt) -> Mapping[str, Any] | None:
-    """Return the function schema of the tool to call; None to answer: none is near, or the last turn is a result."""
+    """Return the function schema of the tool to call; None if no tool is near, or the last turn is a tool result."""
     choice = request.tool_choice
     if not request.tools or choice == "none":
         return None
@@ -159,15 +159,15 @@ def _nearest_tool(request: LMRequest, prompt: _Prompt) -> Mapping[str, Any] | No
 
 
 def _with_rules(instructions: str, records: Sequence[Mapping[str, Any]], most: int) -> str:
-    """Return instructions with a rule line for each value that the records expect; `most` new words each."""
+    """Return instructions with a rule line for each expected value of the records, of at most `most` new words."""
     given = [outputs for record in records if is_object(outputs := record.get("outputs"))]
-    seen: dict[str, dict[str, Counter[str]]] = {}  # how often the words occur, by field and by its value
+    seen: dict[str, dict[str, Counter[str]]] = {}  # counts of words, by field and value
     for record in records:
         text = set(_WORD.findall(_leaf_text(record.get("inputs")).lower()))
         expected = record.get("expected", record.get("target"))
         for field, value in expected.items() if is_object(expected) else ():
             label = _label(value)
-            if label and (not given or any(field in outputs for outputs in given)):  # else of another module
+            if label and (not given or any(field in outputs for outputs in given)):  # else another module's
                 seen.setdefault(field, {}).setdefault(label, Counter()).update(text)
     known, lines = _rules(instructions), list[str]()
     for by_label in seen.values():
@@ -183,19 +183,19 @@ def _with_rules(instructions: str, records: Sequence[Mapping[str, Any]], most: i
 
 
 def _label(value: Json) -> str:
-    """Return a value of a closed field as the head of a rule line; nothing for what cannot be one."""
+    """Return a value of a closed field as the label of a rule line; "" if it cannot be one."""
     text = value if isinstance(value, str) else json_text(value) if isinstance(value, bool) else ""
     is_head = len(text.split()) <= _LONGEST_LABEL and _NOT_IN_LABELS.isdisjoint(text)
     return text if is_head and _head(f"{text}: word") == text.casefold() else ""
 
 
 def _head(line: str) -> str:
-    """Return the label of a rule line in folded case; nothing for another line."""
+    """Return the case-folded label of a rule line; "" for any other line."""
     return next(iter(_rules(line)), "")
 
 
 class _Index:
-    """Examples, and the weighted counts of words and letter groups by which a question is compared with them."""
+    """Examples, with the weighted counts of words and n-grams by which a question is compared with them."""
 
     def __init__(self, examples: Sequence[tuple[str, Json]]) -> None:
         self.outputs = [output for _, output in examples]
@@ -206,12 +206,12 @@ class _Index:
                 self._places.setdefault(feature, []).append((place, count))
         above = len(examples) + 1
         self._unseen = float(above * above)
-        # What few examples hold weighs more. Squares of quotients are equal on every platform, logarithms are not.
+        # Rare features weigh more. Squares of quotients are equal on every platform, logarithms are not.
         self._weights = {feature: (above / (len(held) + 1)) ** 2 for feature, held in self._places.items()}
         self._norms = [self._norm(counts) for counts in counted]
 
     def similarities(self, question: str) -> list[float]:
-        """Return the cosine of the weighted counts of the question and of each example."""
+        """Return the cosine similarity of the question and each example."""
         counts = _features(question)
         products = [0.0] * len(self._norms)
         for feature, count in counts.items():
@@ -223,24 +223,24 @@ class _Index:
         return [product and product / math.sqrt(norm * own) for product, own in zip(products, self._norms, strict=True)]
 
     def _norm(self, counts: Mapping[str, int]) -> float:
-        """Return the square of the length of weighted counts."""
+        """Return the squared norm of weighted counts."""
         return math.fsum(count * count * self._weights.get(each, self._unseen) for each, count in counts.items())
 
 
 class _Prompt:
-    """What a prompt contains, and the answer that follows from it."""
+    """A parsed prompt, and the answer to it."""
 
     def __init__(self, request: LMRequest) -> None:
         turns = _turns_of(request)
         self.texts = [text for _, text in turns]
         self._schema = request.schema
         self._root: Mapping[str, Json] = self._schema or {}
-        self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # a rule of one is not for a field
+        self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # their rules are not those of a field
         users = [at for at, (role, _) in enumerate(turns) if role == "user"]
         last = next((at for at in reversed(users) if _blocks(self.texts[at], "inputs")), users[-1] if users else None)
         question, self._input = ("", dict[str, Json]()) if last is None else _input(self.texts[last])
         results = [_leaf_text(_parsed(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
-        self._question = "\n".join([*results[-1:], question])  # what a tool returned comes first
+        self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
         self._words = _in_words(self._question)
         system = "\n".join(text for role, text in turns if role in ("system", "developer"))
         self._rules = _rules(next((block for text in self.texts for block in _blocks(text, "instructions")), system))
@@ -258,7 +258,7 @@ class _Prompt:
         self._order = sorted(range(len(self._near)), key=lambda place: -self._near[place])
 
     def answer(self) -> str:
-        """Return the reply: JSON of the schema; without one what the nearest example has, else the first words."""
+        """Return the reply: JSON of the schema; without a schema the nearest example's output, else the first words."""
         if self._schema is not None:
             return json_text(self.value(self._schema, "", self._outputs))
         if not self._order:
@@ -268,16 +268,16 @@ class _Prompt:
         return content if isinstance(content, str) else json_text(content)
 
     def scores_of(self, functions: Sequence[Mapping[str, Any]]) -> list[float]:
-        """Return how near the input is to the name and description of each tool, plus the hits of its rule."""
+        """Return the similarity of the input to the name and description of each tool, plus the hits of its rule."""
         texts = [f"{each['name'].replace('_', ' ')}. {each.get('description', '')}" for each in functions]
         near = _Index([(text, None) for text in texts]).similarities(self._question)
         rules = [self._rules.get(each["name"].casefold(), ("", ()))[1] for each in functions]
         return [at + _HIT * sum(map(self._words.__contains__, rule)) for at, rule in zip(near, rules, strict=True)]
 
     def arguments(self) -> Json:
-        """Return arguments for a tool whose parameters are the schema.
+        """Return arguments for the tool whose parameters are the schema.
 
-        They are fields of the input by name, else values that the input names, else as a reply would have them.
+        An argument is the input field of its name, else a declared value named in the input, else as in a reply.
         """
         arguments: dict[str, Json] = self.value(self._root, "", [])
         for name, field in fields_of(self._root).items():
@@ -290,7 +290,7 @@ class _Prompt:
         return arguments
 
     def value(self, schema: Json, path: str, seen: list[Any], depth: int = 0) -> Json:
-        """Return the answer for the field at `path`; `seen` is what each example has there."""
+        """Return the answer for the field at `path`; `seen` holds its value in each example."""
         part = resolved(schema, self._root)
         if depth <= _DEEPEST and (arms := self._arms(part)):
             nearest = next(self._by_nearness(seen), _MISSING)
@@ -312,7 +312,7 @@ class _Prompt:
         return {} if kind == "object" else self._string(part)
 
     def _object(self, part: Mapping[str, Json], path: str, seen: list[Any], depth: int) -> Json:
-        """Answer field by field; what is optional only where the nearest example has it."""
+        """Answer field by field; include an optional field only if the nearest example has it."""
         nearest = next((tuple(one) for one in self._by_nearness(seen) if is_object(one)), tuple[str, ...]())
         wanted = () if depth > _DEEPEST else (*part.get("required", ()), *nearest)
         objects = [one if is_object(one) else {} for one in seen]
@@ -323,7 +323,7 @@ class _Prompt:
         }
 
     def _array(self, part: Mapping[str, Json], path: str, seen: list[Any], depth: int) -> Json:
-        """Answer with the fewest items allowed, distinct where they must be."""
+        """Answer with the fewest items allowed, distinct if required."""
         fewest = 0 if depth > _DEEPEST else part.get("minItems", 0)
         items, inside = resolved(part.get("items", {}), self._root), [_MISSING] * len(seen)
         if part.get("uniqueItems") and (values := self._closed(items, inside)):
@@ -331,13 +331,13 @@ class _Prompt:
         return [self.value(items, f"{path}/*", inside, depth + 1) for _ in range(fewest)]
 
     def _string(self, part: Mapping[str, Json]) -> str:
-        """Answer with the first words of the input, else with what the schema offers."""
+        """Answer with the first words of the input, else with a default or example of the schema."""
         text = self._first_words()[: part.get("maxLength")]
         offered = [text, part.get("default"), *(part.get("examples") or ())]
         return next((one for one in offered if isinstance(one, str) and self._fits(one, part)), text)
 
     def _number(self, part: Mapping[str, Json], path: str, seen: list[Any]) -> float:
-        """Answer with the mean of the three nearest, else a number of the input, else a draw, all within bounds."""
+        """Answer with the mean of the three nearest, else a number in the input, else a draw, all within bounds."""
         pairs = [(self._near[place], seen[place]) for place in self._order[:_NEAREST]]
         near = [(weight, one) for weight, one in pairs if type(one) in (int, float) and abs(one) < _MOST]
         low, high = part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum"))
@@ -353,13 +353,13 @@ class _Prompt:
         return within(value, part)
 
     def _arms(self, part: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-        """Return the alternatives that a value is answered in: the arms of a union, the types of a list of types."""
+        """Return the alternatives of a schema: the arms of a union, or one schema per type in a list of types."""
         kinds = part.get("type")
         of_types: list[Mapping[str, Json]] = [{**part, "type": kind} for kind in kinds] if is_array(kinds) else []
         return [resolved(arm, self._root) for arm in alternatives(part)] or of_types
 
     def _closed(self, part: Mapping[str, Json], seen: list[Any]) -> list[Json] | None:
-        """Return the values that a field is chosen from; None where it is open."""
+        """Return the possible values of a closed field; None for an open one."""
         declared = _declared_values(part)
         if declared is not None or part.get("type") != "string":
             return declared
@@ -377,11 +377,11 @@ class _Prompt:
         return [label for label in short if _NOT_IN_LABELS.isdisjoint(label) and self._fits(label, part)]
 
     def _ranked(self, values: list[Json], path: str, seen: list[Any]) -> list[Json]:
-        """Return the values, the one with the highest score first; ties in the order of declaration."""
+        """Return the values by descending score; ties in the order of declaration."""
         return sorted(values, key=lambda value: self._score(value, path, seen), reverse=True)
 
     def _score(self, value: Json, path: str, seen: list[Any]) -> tuple[float, float]:
-        """Return what favours a value: near examples that have it, hits of its rule; where nothing does, a draw."""
+        """Return the score of a value, by near examples and hits of its rule; and a draw that breaks ties at 0."""
         head = value if isinstance(value, str) else json_text(value)
         _, phrases = self._rules.get(head.casefold(), (head, ()))
         nearest = [place for place in self._order[:_NEAREST] if seen[place] is not _MISSING]
@@ -390,7 +390,7 @@ class _Prompt:
         return score + self._noise(f"{path} {head}"), 0 if score else self._draw(f"{path} {self._question} {head}")
 
     def _by_nearness(self, seen: list[Any]) -> Iterator[Any]:
-        """Yield what the examples have, the nearest first."""
+        """Yield the values of the examples, the nearest first."""
         return (seen[place] for place in self._order if seen[place] is not _MISSING)
 
     def _fits(self, value: Json, part: Mapping[str, Json]) -> bool:
@@ -398,11 +398,11 @@ class _Prompt:
         definitions = {"$defs": self._root["$defs"]} if "$defs" in self._root else {}
         try:
             return is_valid(trusted_schema({**definitions, **part}), frozen(value))
-        except SchemaError:  # too complex to decide: the reply is validated like any other
+        except SchemaError:  # too complex to decide here; the whole reply is validated later
             return True
 
     def _first_words(self) -> str:
-        """Return the first sentence of the input, twelve words at most."""
+        """Return the first sentence of the input, at most twelve words of it."""
         return " ".join(_SENTENCE_END.split(self._question.strip())[0].split()[:_FEW_WORDS])
 
     def _draw(self, *key: object) -> float:
@@ -410,12 +410,12 @@ class _Prompt:
         return Random("\n".join(map(str, (self._seed, *key)))).random()  # noqa: S311  (nothing secret)
 
     def _noise(self, purpose: str) -> float:
-        """Return what a temperature adds: at 1 up to two hits of a rule."""
+        """Return the noise of the temperature: at 1 up to the weight of two rule hits."""
         return self._heat * self._draw(self._noise_key, purpose) if self._heat else 0.0
 
 
 def _turns_of(request: LMRequest) -> list[tuple[str, str]]:
-    """Return role and text of the turns, without repair turns and the replies before them."""
+    """Return role and text of the turns, without repair turns and the replies that they correct."""
     turns: list[tuple[str, str]] = []
     for turn in request.messages:
         content: Json = turn.get("content")
@@ -429,7 +429,7 @@ def _turns_of(request: LMRequest) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=64)
 def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structured: bool) -> _Index:
-    """Parse and index the lines of `<examples>` and the questions answered before; kept, since prompts come again."""
+    """Parse and index the lines of `<examples>` and earlier answers; cached, since prompts repeat."""
     parsed = [one for one in map(_parsed, lines) if is_object(one) and {"inputs", "outputs"} <= one.keys()]
     answered = [(_input(asked)[0], _parsed(answer) if structured else answer) for asked, answer in pairs]
     return _Index([
@@ -439,7 +439,7 @@ def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structure
 
 
 def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:
-    """Return the values that a schema lists; None where it lists none."""
+    """Return the values that a schema lists; None if it lists none."""
     if is_array(values := part.get("enum")):
         return values
     if "const" in part:
@@ -448,11 +448,11 @@ def _declared_values(part: Mapping[str, Json]) -> list[Json] | None:
 
 
 def within(value: float, part: Mapping[str, Json]) -> float:
-    """Return the allowed number nearest to a value; an end that is not allowed itself is left by 1 or less."""
+    """Return the allowed number nearest to a value; for an exclusive bound, one at a distance of at most 1."""
     names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
     if step is not None:
-        unit = Fraction(str(step))  # as it is written: 0.1 is a tenth
+        unit = Fraction(str(step))  # from its text, so that 0.1 is exactly a tenth
         if part.get("type") == "integer":
             unit = Fraction(unit.numerator)  # the smallest whole multiple of a fraction in lowest terms
         low, above, high, below = ([Fraction(str(part[name])) / unit] if name in part else [] for name in names)
@@ -474,14 +474,14 @@ def _blocks(text: str, tag: str) -> list[str]:
 
 
 def _input(text: str) -> tuple[str, Mapping[str, Json]]:
-    """Return the input of a turn, its last `<inputs>` or else all of it: the leaves of its JSON, and its fields."""
+    """Return the input of a turn (its last `<inputs>`, else all of it): its text, and its fields if it is JSON."""
     inputs = (_blocks(text, "inputs") or [text])[-1]
     json = None if inputs is text else _parsed(inputs)
     return inputs if json is None else _leaf_text(json), json if is_object(json) else {}
 
 
 def _parsed(text: str) -> Json:
-    """Return the JSON value of a text; None where it is none."""
+    """Return the JSON value of a text; None if it is not JSON."""
     try:
         return parse_json(text)
     except DataError:
@@ -496,31 +496,31 @@ def _leaf_text(json: Json) -> str:
 
 
 def _in_words(text: str) -> str:
-    """Return the words of a text in one line, in which a phrase is found whole by a plain search."""
+    """Return the words of a text between spaces, so that a substring search finds whole phrases only."""
     return f" {' '.join(_WORD.findall(text.lower()))} "
 
 
 @lru_cache(maxsize=2048)
 def _tokens(text: str) -> int:
-    """Count words and signs; kept, since the lines of a prompt come again."""
+    """Count words and signs; cached, since the lines of prompts repeat."""
     return len(_TOKEN.findall(text))
 
 
 def _features(text: str) -> Counter[str]:
-    """Count what two texts are compared by: words, and the 3- and 4-grams of each word with a space at both ends."""
+    """Count the features of a text: words, and the 3- and 4-grams of each word with a space at both ends."""
     return Counter(feature for word in _WORD.findall(text.lower()) for feature in _word_features(word))
 
 
 @lru_cache(maxsize=8192)
 def _word_features(word: str) -> tuple[str, ...]:
-    """Return a word and its grams; kept, since texts of one program share their words."""
+    """Return a word and its n-grams; cached, since the texts of a program share words."""
     padded = f" {word} "
     return (word, *(padded[at : at + n] for n in (3, 4) for at in range(len(padded) - n + 1)))
 
 
 @lru_cache(maxsize=128)
 def _rules(instructions: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return (label, its words and phrases) by the label in folded case; lines of one label are one rule."""
+    """Return (label, words and phrases) by case-folded label; lines with the same label form one rule."""
     rules: dict[str, tuple[str, tuple[str, ...]]] = {}
     for found in filter(None, map(_RULE.fullmatch, map(str.rstrip, instructions.split("\n")))):
         label = found["head"].strip().strip(_QUOTES).strip()

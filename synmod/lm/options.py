@@ -1,7 +1,7 @@
-"""The options of a model, checked: sampling parameters, limits, settings; and the key, kept out of every error.
+"""The checked options of a model: sampling parameters, limits, settings; and its key, which no error shows.
 
-A key is read for each request, from the argument or from the usual environment variable. A `Limit` is how many requests
-may run at once, and how many requests and tokens may leave in any minute.
+A key is read for each request, from the argument or from the usual environment variable. A `Limit` bounds the requests
+under way at once, and the requests and tokens of any minute.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NUMBERS: Final = frozenset(
     {"temperature", "top_p", "top_k", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "top_logprobs"}
 )
 
-# What people write who come from other libraries, and what it is called here.
+# Keywords of other libraries -> their names here.
 _ELSEWHERE: Final = {
     "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
     "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
@@ -66,21 +66,21 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
 
     Args:
         given: Name to value; a value of None counts as not given.
-        where: What receives them, for the message.
+        where: The receiver, for the message.
         others: Further keywords that `where` accepts, so that a suggestion may name them.
 
     Returns:
         The parameters that were given.
 
     Raises:
-        ConfigError: A name is not a sampling parameter ('Did you mean'), or one that takes a number got something else.
+        ConfigError: A name is not a sampling parameter ('Did you mean'), or the value of a numeric one is not a number.
         DataError: A value is not JSON; names the parameter.
 
     Example:
         >>> sampling_params({"temperature": 0, "seed": None}, "Generator")
         {'temperature': 0}
 
-    Source: DSPy's `LM(**kwargs)`; differs: nothing unknown is passed on.
+    Source: DSPy's `LM(**kwargs)`; differs: unknown names are errors.
     """
     for name in given:
         if name not in SAMPLING:
@@ -94,7 +94,7 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
 
 
 def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
-    """Return the error for an unknown keyword, with the word that was probably meant."""
+    """Return the error for an unknown keyword, with the closest known one."""
     known = (*others, *SAMPLING)
     meant = name if name in _KEYWORDS else _ELSEWHERE.get(name)
     hint = did_you_mean(name, known)
@@ -111,15 +111,15 @@ def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigEr
 
 
 _WINDOW_S: Final = 60.0
-_SHORTEST_WAIT_S: Final = 0.001  # a rounding error must not make a wait that ends where it began
+_SHORTEST_WAIT_S: Final = 0.001  # so that rounding cannot cause a busy loop
 
 
 class Limit:
-    """Limits the requests of one or several models: at once, and in every window of 60 seconds.
+    """Limits the requests of one or more models: at once, and in every window of 60 seconds.
 
-    First come, first served; a call that is cancelled, or whose time is over, while it waits leaves nothing taken.
-    Tokens count by an estimate when a request leaves (characters / 3 plus `max_tokens`), by the reply from then on.
-    One Limit serves all tasks, threads and event loops of the process; other processes do not know of it.
+    First come, first served; a call that is cancelled or times out while it waits takes up no room. Tokens are
+    estimated when a request is sent (characters / 3 plus `max_tokens`), and corrected by its reply.
+    One Limit serves all tasks, threads and event loops of the process; it is not shared with other processes.
 
     Args:
         concurrency: Requests under way at once.
@@ -147,14 +147,14 @@ class Limit:
                 raise ConfigError(f"Limit: {name} is {number!r:.100}; write a whole number above 0, or None.")
         if not self.numbers():
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, whose turn ends, in here
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, which ends its turn, in here
         self._queue: deque[Turn] = deque()
         self._running = 0
         self._log: deque[Turn] = deque()
-        self._tokens = 0  # of the log
+        self._tokens = 0  # sum over the log
 
     def turn(self, tokens: int) -> Turn:
-        """Return the turn of a request that may use so many tokens: begin it before the request, end it after."""
+        """Return the turn of a request that may use this many tokens: begin it before the request, end it after."""
         return Turn(self, tokens)
 
     def numbers(self) -> dict[str, int]:
@@ -171,13 +171,13 @@ class Limit:
     __deepcopy__ = __copy__
 
     def _seconds_to(self, turn: Turn) -> float:
-        """Return how long a turn must wait at least: 0 if it is its turn, infinity where another's end wakes it."""
+        """Return how long a turn must wait at least: 0 if it may begin, infinity if the end of another wakes it."""
         if self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency):
             return math.inf
         now = aio.steady_time()
         while self._log and now - self._log[0].began >= _WINDOW_S:
             self._forget(self._log[0])
-        requests = 0 if self.rpm is None else len(self._log) + 1 - self.rpm  # that many are too many
+        requests = 0 if self.rpm is None else len(self._log) + 1 - self.rpm  # how many are too many
         tokens = 0 if self.tpm is None else self._tokens + turn.tokens - self.tpm
         ready = now
         for sent in self._log:
@@ -187,7 +187,7 @@ class Limit:
         return max(ready - now, _SHORTEST_WAIT_S) if ready > now else 0.0
 
     def _begin(self, turn: Turn) -> None:
-        """Log a request that may leave now."""
+        """Log a request that is sent now."""
         self._running += 1
         if self.rpm is not None or self.tpm is not None:
             turn.began, turn.is_logged = aio.steady_time(), True
@@ -195,14 +195,14 @@ class Limit:
             self._tokens += turn.tokens
 
     def _forget(self, turn: Turn) -> None:
-        """Take a request out of the log."""
+        """Remove a request from the log."""
         if turn.is_logged:
             turn.is_logged = False
             self._log.remove(turn)
             self._tokens -= turn.tokens
 
     def _wake(self) -> None:
-        """Let the first in the queue look again."""
+        """Wake the first turn in the queue."""
         if self._queue:
             self._queue[0].signal.set()
 
@@ -220,10 +220,10 @@ class Turn:
         self.signal = aio.Signal()
 
     async def begin(self) -> None:
-        """Wait until the request may leave.
+        """Wait until the request may be sent.
 
         Raises:
-            RequestError: It may use more tokens than a minute ever has room for.
+            RequestError: It may use more tokens than the limit allows per minute.
         """
         limit, most = self._limit, self._limit.tpm
         if most is not None and self.tokens > most:
@@ -246,13 +246,13 @@ class Turn:
                 limit._wake()
 
     def settle(self, tokens: int) -> None:
-        """Count the tokens that the request used instead of the estimate."""
+        """Replace the estimate by the tokens that the request used."""
         with self._limit._lock:
             self._limit._tokens += (tokens - self.tokens) * self.is_logged
             self.tokens = tokens
 
     def end(self, *, sent: bool) -> None:
-        """Make room for the next request; one that was not sent leaves the log of the last minute."""
+        """Make room for the next request; remove one that was not sent from the log."""
         with self._limit._lock:
             self._limit._running -= 1
             if not sent:
@@ -261,7 +261,7 @@ class Turn:
 
 
 async def _set_or_over(signal: aio.Signal, seconds: float) -> None:
-    """Wait for a signal, at most some seconds."""
+    """Wait for a signal, for at most `seconds`."""
 
     async def ring() -> None:
         await current_clock().sleep(seconds)
@@ -275,7 +275,7 @@ async def _set_or_over(signal: aio.Signal, seconds: float) -> None:
 
 
 def limit_from(given: Any) -> Limit | None:
-    """Return a limit; an int is a number of requests at once.
+    """Return a limit; an int limits the requests at once.
 
     Raises:
         ConfigError: It is neither a Limit nor a whole number above 0.
@@ -291,7 +291,7 @@ def limit_from(given: Any) -> Limit | None:
 
 
 class Secret(Protocol):
-    """A text that does not show itself, such as pydantic's SecretStr."""
+    """A text with a hidden `repr`, such as pydantic's SecretStr."""
 
     def get_secret_value(self) -> str: ...
 
@@ -301,7 +301,7 @@ ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | S
 Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
 
 STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
-"""How a schema may be asked for: native schema, JSON mode, one forced tool, text only."""
+"""The ways to ask for a schema: native schema, JSON mode, one forced tool, text only."""
 
 _MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
 _ADDRESS: Final = re.compile(
@@ -309,23 +309,23 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
-_HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # never shown, also not in an error
+_HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # not even shown in errors
 
 
 def plain(text: Any) -> str:
-    """Return a text, also one that hides itself; anything else as text."""
+    """Return the text of a str, of a secret, or of any other value."""
     reveal = getattr(text, "get_secret_value", None)
     return str(text if reveal is None else reveal())
 
 
 def _is_text(value: object) -> bool:
-    """Whether a value is a text, or one that hides itself."""
+    """Whether a value is a str or a secret."""
     return isinstance(value, str) or hasattr(value, "get_secret_value")
 
 
 def _key(key: Any) -> Any:
-    """Check a key: a text, something that holds one, or something that returns one."""
-    if key == "":  # what os.environ.get(name, "") returns where there is none
+    """Check a key: a str, a secret, or a callable that returns either."""
+    if key == "":  # from os.environ.get(name, "") without the variable
         return None
     if _is_text(key) or callable(key):
         return key
@@ -340,7 +340,7 @@ def _base(base: str) -> str:
 
 
 def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
-    """Check headers: names and texts on one line in ASCII; a value may hide itself."""
+    """Check headers: names and values are ASCII on one line; a value may be a secret."""
     for name, value in headers.items():
         named = isinstance(name, str) and _HEADER.fullmatch(name)
         text = plain(value) if _is_text(value) else "\n"
@@ -350,7 +350,7 @@ def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
 
 
 def cache_from(given: Any) -> Cache | None:
-    """Return the cache of a model: True is `.synmod/cache.db` of the working folder, a path a file, False none.
+    """Return a cache: True stands for `.synmod/cache.db` in the working folder, a path for its file, False for none.
 
     Raises:
         ConfigError: It is none of these.
@@ -395,7 +395,7 @@ class Settings(BaseModel):
 
     @property
     def supply(self) -> tuple[str, ...]:
-        """The arguments that no file holds and that a load must supply."""
+        """The given arguments that no file holds and that a load must supply."""
         return tuple(
             name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
         )
@@ -406,13 +406,13 @@ class Settings(BaseModel):
         return self.model.partition("/")[0]
 
     def __repr__(self) -> str:
-        """Nothing of the connection, which may be secret."""
+        """Leave out the connection, which may be secret."""
         return f"Settings(model={self.model!r}, attempts={self.attempts})"
 
     __str__ = __repr__
 
 
-_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # among the locals of a constructor
+_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # locals of a constructor that are not settings
 _KEYWORDS: Final = (
     *(name for name in Settings.model_fields if name not in ("model", "defaults", "batch_size", "dimensions")),
     "fallback",
@@ -424,11 +424,11 @@ def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
 
     Args:
         model: The model string, `provider/name`.
-        given: The locals of the constructor: the other fields of `Settings`, None for those that were not given.
-            `defaults` are not yet checked.
+        given: The locals of the constructor: the other fields of `Settings`, None for those not given.
+            `defaults` are not checked yet.
 
     Raises:
-        ConfigError: An argument is wrong; names it and what was wanted.
+        ConfigError: An argument is wrong; names it and the expected value.
     """
     if not isinstance(model, str) or not _MODEL.fullmatch(model):
         raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
@@ -446,7 +446,7 @@ def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
 
 
 def check_structured(level: str | None, where: str) -> str | None:
-    """Return how to ask for a schema.
+    """Check a way to ask for a schema, and return it.
 
     Raises:
         ConfigError: There is no such way ('Did you mean').
@@ -460,7 +460,7 @@ def check_structured(level: str | None, where: str) -> str | None:
 
 
 def check_seconds(where: str, what: str, seconds: float) -> float:
-    """Return a time limit.
+    """Check a time limit, and return it.
 
     Raises:
         ConfigError: It is not a positive, finite number.
@@ -488,9 +488,9 @@ ENVIRONMENT: Final[Mapping[str, tuple[str, ...]]] = {
     "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
 }
-"""Provider -> the environment variables that may hold its key, the usual one first. No file can add to it."""
+"""Provider -> the environment variables that may hold its key, the usual one first. Saved files cannot extend it."""
 
-# Credentials that litellm finds by itself: never read, only kept out of texts.
+# Credentials that litellm reads itself; here they are only removed from texts.
 _OTHERS: Final = (
     "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_AD_TOKEN",
     "AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_CLIENT_SECRET", "DATABRICKS_API_KEY", "VERTEXAI_CREDENTIALS",
@@ -498,11 +498,11 @@ _OTHERS: Final = (
 )  # fmt: skip
 
 _SHORTEST: Final = 8
-_MOST_KEYS: Final = 256  # a rotating key may be another for each request in flight
+_MOST_KEYS: Final = 256  # a rotating key may differ for each request in flight
 
 
 class Secrets:
-    """The key and the secret headers of one model: found for a request, and taken out of every error.
+    """The key and the secret headers of one model: read for each request, and removed from every error.
 
     Example:
         >>> from synmod.lm import LanguageModel
@@ -512,21 +512,20 @@ class Secrets:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of the last requests
+        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of recent requests
 
     def missing(self) -> AuthError | None:
-        """Return the error for a missing key, if that is known at once; litellm looks after unlisted providers."""
+        """Return the error for a missing key; None if there is one, or for a provider that is not in `ENVIRONMENT`."""
         settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
         if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
             return None
         return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
 
     async def key(self) -> str | AuthError | None:
-        """Return the key for one request: that of the argument, else the usual one of the environment, else None.
+        """Return the key for one request: that of the argument, else of the environment, else None.
 
-        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. Where
-        `api_key` returned nothing though a key is needed, or a text that cannot stand in a header, the error is
-        returned, not raised, so that no frame of its traceback holds the key.
+        With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. If `api_key`
+        returns no usable key, the error is returned, not raised, so that no frame of its traceback holds the key.
         """
         settings = self._settings
         names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
@@ -538,7 +537,7 @@ class Secrets:
             if key is not None and not _is_text(key):
                 what = f"returned {type(key).__name__}, wanted a str or SecretStr"
                 return AuthError(f"what was passed as api_key=... {what}.", sent=False)
-        found = plain(key or "").strip()  # a key that is read from a file ends its line
+        found = plain(key or "").strip()  # a key read from a file may end with a newline
         if not found:
             missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
             return missing if names else None
@@ -549,42 +548,42 @@ class Secrets:
         return found
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of the caller, as they are sent."""
+        """Return the headers of the user, as they are sent."""
         return {name: plain(value) for name, value in self._settings.headers.items()}
 
     def known(self) -> frozenset[str]:
-        """Return every text of eight characters and more that no error may show."""
+        """Return every text of at least eight characters that no error may show."""
         return self.own() | environment_secrets()
 
     def own(self) -> frozenset[str]:
-        """Return those that belong to this model, and not to the environment."""
+        """Return the secrets of this model, without those of the environment."""
         key, headers = self._settings.api_key, self._settings.headers.values()
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
-        words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` the token alone may come back
+        words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` a provider may quote the token
         found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
         return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
 
     def scrubbed(self, text: str) -> str:
-        """Return a text of an error, which may have been cut, with `***` for every secret."""
+        """Return the text of an error, which may have been cut, with `***` for every secret."""
         return without_secrets(text, self.known(), cut=True)
 
 
 def _first_of(names: Iterable[str]) -> str:
-    """Return the first value that these environment variables hold, else ""."""
+    """Return the value of the first of these environment variables that is set, else ""."""
     return next((text for name in names if (text := os.environ.get(name, "").strip())), "")
 
 
 def environment_secrets() -> frozenset[str]:
-    """Return the credentials that the environment holds, of every provider in the table."""
+    """Return the credentials in the environment, of every known provider."""
     names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
     return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
 
 
-_AS_IT_IS: Final = re.compile(r"[\w .:=+-]*")  # is written alike everywhere
+_AS_IT_IS: Final = re.compile(r"[\w .:=+-]*")  # has the same form everywhere
 
 
 def _forms(secret: str) -> set[str]:
-    """Return how a secret may be written: as it is, in JSON, in JSON within JSON, in a pointer; and each by `repr`."""
+    """Return the forms of a secret: plain, in JSON, in JSON within JSON, in a pointer; and the `repr` of each."""
     if _AS_IT_IS.fullmatch(secret):
         return {secret}
     in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
@@ -593,13 +592,13 @@ def _forms(secret: str) -> set[str]:
 
 
 def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> str:
-    """Return a text with `***` for every secret, however it is written; the longest first: one may hold another.
+    """Return a text with `***` for every form of every secret; the longest first, since one may contain another.
 
     Args:
         text: Plain text or JSON.
-        secrets: What no file and no error may show.
-        cut: Whether parts of the text may have been cut: then a secret's beginning, of eight characters and more,
-            counts too where no letter follows it.
+        secrets: Texts that no file and no error may show.
+        cut: Whether parts of the text may have been cut: then the beginning of a secret, of at least eight characters,
+            is replaced too if no letter or digit follows it.
 
     Example:
         >>> without_secrets("got 'key-12345", ["key-123456789"], cut=True)
@@ -611,7 +610,7 @@ def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> 
     for written in forms if cut else ():
         at = text.find(written[:_SHORTEST])
         while at >= 0:
-            end = at + len(os.path.commonprefix([written, text[at : at + len(written)]]))  # noqa: RUF071  (characters)
+            end = at + len(os.path.commonprefix([written, text[at : at + len(written)]]))  # noqa: RUF071  (of characters, not paths)
             if not text[end : end + 1].isalnum():
                 text = f"{text[:at]}***{text[end:]}"
             at = text.find(written[:_SHORTEST], at + 1)
@@ -619,6 +618,6 @@ def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> 
 
 
 def shortened(text: str, most: int = 2_000) -> str:
-    """Return the beginning of a text, as many bytes as an error may hold; scrub it first, or half a secret may stay."""
+    """Return the first `most` bytes of a text. Scrub it before, or half a secret may remain."""
     raw = text.encode(errors="replace")
     return text if len(raw) <= most else raw[:most].decode(errors="ignore")

@@ -1,8 +1,8 @@
-"""Prompts: from what a program declares and what it is given to chat messages, with boundaries that no value closes.
+"""Prompts: from declarations and inputs to chat messages, with boundaries that no value can close.
 
 A prompt has five slots (instructions, input fields, output schema, examples, inputs), each between its own tags.
-`Layout` puts them into turns: by default, by a template, or by a function of the user's. Below it stands how schemas
-are read for a prompt: references followed, fields and types in words, values in declared order.
+`Layout` arranges them in turns: by default, by a template, or by a user's function. The rest of the file reads schemas
+for a prompt: it follows references, puts fields and types in words, and orders values as declared.
 """
 
 import re
@@ -20,7 +20,7 @@ SLOTS: Final = ("instructions", "input_fields", "output_schema", "examples", "in
 """The names of the slots, in the order of the default layout."""
 
 REPAIR_OPENING: Final = "<repair>"
-"""How a repair turn begins; the turn before it is the reply that failed."""
+"""The beginning of a repair turn, which follows the invalid reply."""
 
 _EXAMPLE: Final = "{'system': '{instructions}', 'user': '{inputs}'}"
 _DEFAULT: Final = {"system": SLOTS[:3], "user": SLOTS[3:]}
@@ -28,33 +28,33 @@ _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
 _MESSAGES: Final = "messages"  # the field of `ChatMessages`
-_MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File`, no others'
+_MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
 _IN_WORDS: Final = {"image_url": "image", "input_audio": "sound", "file": "file"}
-_LONGEST_CHAIN: Final = 50  # references that lead to references
-_DEEPEST: Final = 6  # nested fields below this do not help to read the inputs
-_KEPT_AT_MOST: Final = 256  # candidates that an optimizer runs at once, with room to spare
+_LONGEST_CHAIN: Final = 50  # of references to references
+_DEEPEST: Final = 6  # fields nested deeper do not help to read the inputs
+_KEPT_AT_MOST: Final = 256  # more than the candidates that an optimizer runs at once
 
 
 class Slots(dict[str, str]):
     """The five slots of one prompt as texts, tags included; an empty slot is `""`.
 
-    A prompt function gets one: `slots["inputs"]` or `slots.inputs` is the text, `slots.json["inputs"]` the JSON
-    behind it (of `input_fields` the text again), `slots.media` the parts that `(image 1)` and the like stand for.
+    The argument of a prompt function: `slots["inputs"]` or `slots.inputs` is the text, `slots.json["inputs"]` the JSON
+    behind it (for `input_fields` the text again), `slots.media` the parts that `(image 1)` and the like refer to.
 
     Args:
         texts: A text for each slot.
         json: The JSON behind each slot.
-        media: Images, sound and files of examples and inputs, as parts of a message.
+        media: Images, sounds and files of the examples and inputs, as parts of a message.
 
     Raises:
-        KeyError: A name is read that is not one of the five.
+        KeyError: An unknown slot is read.
 
     Example:
         >>> slots = Slots({"instructions": "<instructions>Be brief.</instructions>"}, {"instructions": "Be brief."})
         >>> slots.instructions, slots["examples"], slots.json["instructions"]
         ('<instructions>Be brief.</instructions>', '', 'Be brief.')
 
-    Source: DSPy adapters, which render a signature; differs: texts are closed by construction.
+    Source: DSPy adapters, which render a signature; differs: no value can close the tags of a text.
     """
 
     def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json], media: Sequence[Json] = ()) -> None:
@@ -76,14 +76,14 @@ def jinja_prompt(source: str) -> PromptFunction:
 
     Images, sounds and files of the inputs and examples follow the text.
     The template reads the five slots by name, as texts that no value can close, and the JSON behind them as
-    `json.inputs` and the like. A program with it cannot be saved: a file runs no template.
+    `json.inputs` and so on. A program with such a prompt cannot be saved: loading a file never runs a template.
 
     Args:
         source: The template.
 
     Raises:
-        ConfigError: Jinja is not installed, or the template is wrong; by a call: it reads what is not there, or does
-            what the sandbox forbids.
+        ConfigError: Jinja is not installed, or the template is invalid. When called: the template reads an undefined
+            name, or does something that the sandbox forbids.
 
     Example:
         >>> import synmod as sm
@@ -115,14 +115,14 @@ def jinja_prompt(source: str) -> PromptFunction:
 
 
 class _Fixed(NamedTuple):
-    """What is the same for all inputs of one schema, under one pair of instructions and examples."""
+    """The parts of a prompt that depend on instructions, examples and input schema, but not on the inputs."""
 
     system: str
     slots: Mapping[str, str]
     json: Mapping[str, Json]
     media: Sequence[Json]
     conversation: bool
-    kept_alive: tuple[object, ...]  # the key holds their ids
+    kept_alive: tuple[object, ...]  # the cache key holds their ids
 
 
 class Layout:
@@ -131,7 +131,7 @@ class Layout:
     Args:
         output_schema: Schema of the reply, None for plain text.
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots in braces; None for the default
-            layout. Other braces are plain text. Values are put in, never searched for slots.
+            layout. Other braces are plain text. Slots inside values are not replaced.
         prompt: A function of the slots that returns the messages, instead of a template.
         system_from_inputs: Whether a conversation among the inputs may hold system turns.
 
@@ -145,7 +145,7 @@ class Layout:
         >>> layout.render("Be brief.", [], {"query": "Hi"}, {"properties": {"query": {"type": "string"}}})[1]
         {'role': 'user', 'content': '<inputs>{"query":"Hi"}</inputs>'}
 
-    Source: DSPy's ChatAdapter; differs: boundaries that no value can close, and a cache by value.
+    Source: DSPy's ChatAdapter; differs: boundaries that no value can close, and a cache of the fixed parts.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Layout:
         self.kept: dict[tuple[str, int, int], _Fixed] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the cache: its keys are identities of this process."""
+        """Leave out the cache: its keys hold ids of this process."""
         return {**vars(self), "kept": {}}
 
     def render(
@@ -176,20 +176,20 @@ class Layout:
         """Render one prompt.
 
         Args:
-            instructions: What the model is to do.
+            instructions: The task of the model.
             examples: Objects `{"inputs": ..., "outputs": ...}`; frozen, as a Variable holds them.
             inputs: JSON of the inputs.
             input_schema: Schema of the inputs.
 
         Returns:
-            Messages in chat-completions shape, the system turn first; turns without text are left out. A
+            Messages in the shape of chat completions, the system turn first; turns without text are left out. A
             conversation among the inputs comes last, as turns of its own. In the text `(image 1)` stands for an
-            image; its part follows the text of the user turn.
+            image, whose part follows the text of the user turn.
 
         Raises:
             DataError: The inputs are a conversation with a system turn, and `system_from_inputs` is False.
-            DataError: The prompt function returned something else than messages.
-            DataError: An input is sound at an address, which no message can hold.
+            DataError: The prompt function returned something other than messages.
+            DataError: An input is a sound given by its address, which no message can hold.
         """
         key = (instructions, id(examples), id(input_schema))
         fixed = self.kept.get(key)
@@ -225,7 +225,7 @@ class Layout:
         return [*rendered, *conversation]
 
     def _fixed(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Fixed:
-        """Render what no input decides."""
+        """Render the parts that do not depend on the inputs."""
         conversation = _MESSAGES in resolved(input_schema, input_schema).get("required", ()) and contains(
             SymbolicDataModel(input_schema), ChatMessages
         )
@@ -235,7 +235,7 @@ class Layout:
             inputs, outputs = in_order(example["inputs"], input_schema, input_schema), example["outputs"]
             if schema is not None:
                 outputs = in_order(outputs, schema, schema)
-            elif is_object(outputs):  # a message, where replies are plain text
+            elif is_object(outputs):  # a message, if replies are plain text
                 outputs = outputs.get("content", outputs)
             shown.append(value_text(_without_media({"inputs": inputs, "outputs": outputs}, media, "examples")))
         slots = {
@@ -250,13 +250,13 @@ class Layout:
         return _Fixed(self._turn("system", slots), slots, json, media, conversation, (examples, input_schema))
 
     def _turn(self, role: str, slots: Mapping[str, str]) -> str:
-        """Return one turn with every slot filled, by the template or the default layout."""
+        """Return the text of one turn, by the template or the default layout."""
         if self._template is None:
             return "\n".join(filter(None, [slots[name] for name in _DEFAULT[role]]))
         return _SLOT.sub(lambda found: slots[found[1]], self._template.get(role, ""))
 
     def _turns_of(self, messages: Sequence[Mapping[str, Json]]) -> tuple[Message, ...]:
-        """Return the turns of a conversation among the inputs: data must not become instructions."""
+        """Return the turns of a conversation among the inputs; refuse system turns, unless they are allowed."""
         for index, turn in enumerate(messages):
             if not self._system_from_inputs and turn.get("role") in ("system", "developer"):
                 what = f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions"
@@ -289,25 +289,25 @@ def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _block(tag: str, content: str) -> str:
-    """Return content that holds no closing tag between its tags; "" for empty content."""
+    """Return content between tags; "" for empty content. It must not contain the closing tag."""
     return f"<{tag}>{content}</{tag}>" if content else ""
 
 
 def schema_text(schema: Json) -> str:
-    """Return how a prompt shows the schema of the reply."""
+    """Return the text of a prompt for the schema of the reply."""
     return f"{_block('output_schema', value_text(schema))}\n{_REPLY_IN_JSON}"
 
 
 def _prose_block(tag: str, prose: str) -> str:
-    """Return free text between its tags: only the closing tag itself is escaped in it."""
+    """Return free text between tags, with only the closing tag escaped."""
     return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
 
 
 def _without_media(json: Json, media: list[Json], where: str) -> Json:
-    """Return a value with `(image 1)` in the place of an image, and the like; its part is added to `media`.
+    """Return a value with `(image 1)` and the like in place of media; add their parts to `media`.
 
     Raises:
-        DataError: Sound at an address, which no message can hold.
+        DataError: A sound is given by its address, which no message can hold.
     """
     try:
         part = media_part(json)
@@ -324,7 +324,7 @@ def _without_media(json: Json, media: list[Json], where: str) -> Json:
 
 
 json_text = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-"""Writes JSON compactly, in its own key order; not for a prompt, where a value could close its boundary."""
+"""Return compact JSON text in the given key order; not for prompts, where a value could close its tags."""
 
 
 def value_text(json: Json) -> str:
@@ -340,7 +340,7 @@ def value_text(json: Json) -> str:
 
 
 def resolved(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the subschema that stands at the end of the references; `{}`, which demands nothing, where there is none.
+    """Return the subschema at the end of a chain of references; `{}`, which allows anything, if there is none.
 
     Example:
         >>> resolved({"$ref": "#/$defs/City"}, {"$defs": {"City": {"type": "string"}}})
@@ -365,21 +365,21 @@ def resolved(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def alternatives(target: Mapping[str, Json]) -> list[Json]:
-    """Return the arms of `anyOf` or `oneOf`; none where there is no choice."""
+    """Return the alternatives of `anyOf` or `oneOf`; none for other schemas."""
     arms = target.get("anyOf") or target.get("oneOf")
     return arms if is_array(arms) else []
 
 
 def fields_of(target: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the declared fields of an object; none for other values."""
+    """Return the declared fields of an object schema; none for other schemas."""
     fields = target.get("properties")
     return fields if is_object(fields) else {}
 
 
 def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _LONGEST_CHAIN) -> Json:
-    """Return a value with its keys in the order in which its schema declares them, undeclared ones last.
+    """Return a value with its keys in the order of its schema, undeclared ones last.
 
-    Of alternatives the first whose keys the value has decides; at most `steps` are tried inside one another.
+    Of alternatives the first that declares all keys of the value counts; at most `steps` may nest.
 
     Example:
         >>> schema = {"properties": {"a": {}, "b": {}}}
@@ -425,14 +425,14 @@ def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str
 
 
 def default_instructions(schema: Mapping[str, Json] | None) -> str:
-    r"""Return the instructions of a program that has none, made of the description of its output model.
+    r"""Return default instructions, from the descriptions of the output model and its fields.
 
     Args:
         schema: JSON schema of the output, None for a reply in plain text.
 
     Returns:
         The description of the schema (the docstring of its class) and the output fields with their descriptions;
-        `""` where nothing is known.
+        `""` if there are none.
 
     Example:
         >>> default_instructions({"description": "A capital.", "properties": {"city": {"description": "its name"}}})
@@ -452,7 +452,7 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
 def _lines(
     part: Mapping[str, Json], root: Mapping[str, Json], above: tuple[Json, ...], hidden: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """Yield the lines of one object and of the objects inside it; an object inside itself is listed once."""
+    """Yield the lines of an object and of the objects inside it; a recursive one is listed once."""
     for name, field in fields_of(part).items():
         if name in hidden:
             continue
@@ -464,7 +464,7 @@ def _lines(
 
 
 def _meaning(field: Json, root: Mapping[str, Json]) -> str:
-    """Return the description beside a field, else that of what it refers to."""
+    """Return the description of a field, else that of the schema it refers to."""
     if not is_object(field):
         return ""
     return str(field.get("description") or resolved(field, root).get("description") or "")
@@ -473,7 +473,7 @@ def _meaning(field: Json, root: Mapping[str, Json]) -> str:
 def _described(
     field: Json, root: Mapping[str, Json], above: tuple[int, ...] = ()
 ) -> tuple[str, list[Mapping[str, Json]]]:
-    """Return the type of a field in words (`list of integer`, `"a" or "b"`), and the objects with fields in it."""
+    """Return the type of a field in words (`list of integer`, `"a" or "b"`), and the object schemas in it."""
     target = resolved(field, root)
     if {*fields_of(target)} == _MEDIA:
         return str(target.get("title") or "file").lower(), []

@@ -1,4 +1,4 @@
-"""The records of language models: turns, request, reply; both as JSON, for a cache; counters."""
+"""The records of language models: turns, requests, replies, their JSON for a cache, and counters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Message(FrozenDict):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        """Return what stands under a key.
+        """Return the value of a key.
 
         Raises:
             AttributeError: The turn has no such key.
@@ -46,14 +46,14 @@ class Message(FrozenDict):
 
 
 def message(role: str, content: Json, **fields: Json) -> Message:
-    """Return a turn of frozen JSON. Trusted: nothing is checked."""
+    """Return a turn of frozen JSON, unchecked."""
     turn = Message.__new__(Message)
     fill(turn, {"role": role, "content": content, **fields})
     return turn
 
 
 def turns(messages: Any) -> tuple[Message, ...]:
-    """Return what a caller passed as checked turns.
+    """Check the messages of a caller, and return them as turns.
 
     Args:
         messages: A str (one user turn), a ChatMessage, ChatMessages, or an iterable of ChatMessages and dicts in
@@ -63,7 +63,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
         At least one turn, frozen.
 
     Raises:
-        DataError: Something in it is not a turn. Names its index, what was got and what was wanted.
+        DataError: An item is not a turn. Names its index, the actual value and the expected one.
 
     Example:
         >>> turns("Hi")
@@ -73,7 +73,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
     """
     items: Any = messages
     if isinstance(messages, str):
-        plain = messages.isascii()  # what is not may hold half a character, which the check of a turn finds
+        plain = messages.isascii()  # other text may hold a lone surrogate, which the check of a turn finds
         items = [message("user", messages) if plain else {"role": "user", "content": messages}]
     elif (is_object(messages) and "role" not in messages) or hasattr(messages, "__synmod_json__"):
         json = frozen(messages)
@@ -91,7 +91,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
 
 
 def _turn(item: Any, index: int) -> Message:
-    """Check one turn: text, parts, or the tool calls of an assistant; keys that are null are left out."""
+    """Check one turn: text, parts, or the tool calls of an assistant; leave out keys that are null."""
     where = f"messages[{index}]"
     try:
         if is_object(item) and is_array(item.get("content")):
@@ -133,7 +133,7 @@ def _turn(item: Any, index: int) -> Message:
 
 
 def _part(part: Json, where: str) -> Json:
-    """Return a part of the content of a turn, without keys that are null."""
+    """Check one part of the content of a turn; leave out keys that are null."""
     kind = part.get("type") if is_object(part) else type(part).__name__
     inner: Json = part.get(str(kind)) if is_object(part) else None
     if kind == "text" and isinstance(inner, str):
@@ -145,7 +145,7 @@ def _part(part: Json, where: str) -> Json:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """Return an estimate of the tokens of turns: a third of their characters, rounded up, so rather too many."""
+    """Return an estimate of the tokens of turns, on the high side: a third of their characters, rounded up."""
     characters = 0
     for turn in messages:
         content = turn["content"]
@@ -159,7 +159,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 
 
 def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
-    """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 where not set)."""
+    """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 if not set)."""
     most = request.params.get("max_tokens")
     offered = request.tools if isinstance(request, LMRequest) else None
     tools = estimate_text(len(dump_json(list(offered)))) if offered else 0
@@ -167,12 +167,12 @@ def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
 
 
 def estimate_text(characters: int) -> int:
-    """Return an estimate of the tokens of a text of so many characters."""
+    """Return an estimate of the tokens of a text of this length."""
     return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
 def estimated_usage(request: LMRequest, characters: int) -> Usage:
-    """Return an estimate of what a request used whose reply has so many characters."""
+    """Return an estimate of the usage of a request whose reply has this many characters."""
     prompt, completion = estimate_tokens(request.messages), estimate_text(characters)
     return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
 
@@ -183,7 +183,7 @@ _NO_USAGE: Final = Usage()
 
 @dataclass(frozen=True)
 class LMRequest:
-    """One request, as an adapter gets it: neutral, checked, without secrets.
+    """One request, as an adapter receives it: provider-neutral, checked, without secrets.
 
     Attributes:
         model: The model string, `provider/name`.
@@ -191,11 +191,11 @@ class LMRequest:
         schema: The schema that the reply must satisfy, or None for text.
         tools: Function schemas of the tools that the model may call, in the shape of chat completions; or None.
         tool_choice: Which of them it must call: `auto`, `none`, `required`, one tool by name, or None.
-        params: Sampling parameters, those of the call before those of the model.
+        params: Sampling parameters; those of the call override those of the model.
         sample: The number of this draw among independent draws of one request; never sent.
-        structured: How to ask for the schema: `schema`, `json`, `tool`, `prompt`, or None for the best of it.
-        reasoning_field: The field of the schema that native reasoning fills where a reply lacks it; or None.
-        data_model: The class whose validators a reply must pass besides; or None.
+        structured: How to ask for the schema: `schema`, `json`, `tool`, `prompt`, or None for the best way available.
+        reasoning_field: The field of the schema that native reasoning fills if a reply lacks it; or None.
+        data_model: The class whose validators a reply must also pass; or None.
 
     Source: OpenAI's chat completions, pydantic-ai's model requests.
     """
@@ -214,12 +214,12 @@ class LMRequest:
 
 @dataclass(frozen=True)
 class EmbeddingRequest:
-    """One batch of texts to embed, as an adapter gets it.
+    """One batch of texts to embed, as an adapter receives it.
 
     Attributes:
         model: The model string, `provider/name`.
         texts: The texts, each once.
-        params: `dimensions`, where it was given.
+        params: `dimensions`, if given.
 
     Source: OpenAI's embeddings.
     """
@@ -229,11 +229,11 @@ class EmbeddingRequest:
     params: Mapping[str, Json] = _NO_PARAMS
 
     structured: ClassVar[str] = "none"
-    """Nothing is asked for by a schema."""
+    """There is no schema to ask for."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The texts as turns, for whoever shows requests of any kind or counts their tokens."""
+        """The texts as turns, for code that shows requests of any kind or counts their tokens."""
         return tuple([message("user", text) for text in self.texts])
 
 
@@ -263,8 +263,8 @@ class Attempt:
     """One request that was sent.
 
     Attributes:
-        status: HTTP status, or None where there was none.
-        error: Class and message of what failed, without secrets, or None.
+        status: HTTP status; None if there was none.
+        error: Class and message of the failure, without secrets; or None.
         elapsed_s: Seconds from sending to the reply or the failure.
         waited_s: Seconds waited before sending.
     """
@@ -277,17 +277,17 @@ class Attempt:
 
 @dataclass(frozen=True)
 class LMReply:
-    """What a model answered.
+    """The reply of a model.
 
-    An adapter fills in `text`, `tool_calls` (as `ToolCall`s or as they stand on the wire), and what there is of
-    `reasoning`, `finish_reason`, `usage`, `model` and `request_id`; the call fills in the rest.
+    An adapter fills in `text`, `tool_calls` (as `ToolCall`s or as the provider sent them) and, if known, `reasoning`,
+    `finish_reason`, `usage`, `model` and `request_id`; the call fills in the rest.
 
     Attributes:
         text: The raw text.
         json: The value read from the text: present and valid exactly if a schema was given and no tool was called.
         message: The reply as an assistant turn.
-        tool_calls: What tools the model calls, with arguments that satisfy their schemas.
-        reasoning: The reasoning of the model, where the provider returns it.
+        tool_calls: The tool calls of the model, with arguments that satisfy their schemas.
+        reasoning: The reasoning of the model, if the provider returns it.
         finish_reason: `stop`, `length`, `content_filter`, ... as the provider returns it.
         usage: Tokens and cost of the whole call, repair included.
         model: The model that answered.
@@ -297,7 +297,7 @@ class LMReply:
         elapsed_s: Seconds of the whole call.
         first_chunk_s: Seconds to the first piece; None without streaming.
 
-    Source: OpenAI's chat completions; differs: frozen, and valid or not there.
+    Source: OpenAI's chat completions; differs: frozen; `json` is valid or None.
     """
 
     text: str = ""
@@ -315,7 +315,7 @@ class LMReply:
     first_chunk_s: float | None = None
 
     def __getitem__(self, key: str | int) -> Any:
-        """Return what stands under a key of `json`.
+        """Return the value of a key of `json`.
 
         Raises:
             DataError: The call had no schema, so the reply is text; or the value is not a container.
@@ -329,7 +329,7 @@ class LMReply:
             raise FieldError(f"The reply has no {key!r}.{hint}") from None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return what stands under a key of `json`, or `default` where it is missing.
+        """Return the value of a key of `json`, or `default` if it is missing.
 
         Raises:
             DataError: The call had no schema, so the reply is text; or the value is not an object.
@@ -351,18 +351,17 @@ class LMReply:
 
 @dataclass(frozen=True, slots=True)
 class LMChunk:
-    """A piece of a reply that is streamed.
+    """A piece of a streamed reply.
 
     An adapter fills in `text`, `reasoning` and `tool_calls`; the call fills in the rest.
 
     Attributes:
-        text: What was added to the text.
-        reasoning: What was added to the reasoning.
-        tool_calls: The calls of tools: whole, on the last piece.
-        partial: Where the call has a schema, what is known of the JSON value so far, frozen: all but a number whose
-            end has not arrived, strings as far as they have come; None where nothing is known. On the last piece the
-            valid value.
-        done: Whether this is the last piece of its reply; that one may add nothing.
+        text: The added text.
+        reasoning: The added reasoning.
+        tool_calls: The complete tool calls, on the last piece.
+        partial: If the call has a schema, the JSON value so far, frozen: strings as far as they have arrived, numbers
+            once they are complete; None if nothing is known. On the last piece the valid value.
+        done: Whether this is the last piece of its reply, which may add nothing.
         path: Path of the calling module, "" outside a module call.
         call_id: Id of the module call, None outside of one; concurrent calls of one module differ in it.
 
@@ -384,18 +383,17 @@ class LMChunk:
 
 @typing.runtime_checkable
 class Adapter(Protocol):
-    """A provider of the user's own: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
+    """A custom provider: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
 
     Attributes:
         name: What the adapter is called.
-        version: Changes when its replies would.
+        version: Changed whenever its replies may change.
 
-    What it may have besides: `check(request)`, a plain function that raises at once; `async prepare(request)`, for
-    what it must load first, which does not count against `timeout_s`; `stream(request)`, an async generator of
-    `LMChunk`s and last, where there is more than they hold (usage, finish reason), an `LMReply`; `reasons(request)`,
-    a plain function: whether the model reasons natively on a request and the reply will hold it; `async price()`: what
-    tokens cost, an object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async
-    aclose()`.
+    Optional methods: `check(request)`, a plain function that raises at once; `async prepare(request)`, which loads what
+    requests need and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for
+    anything else (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model
+    reasons natively on a request and returns its reasoning; `async price()`, which returns the price of tokens, an
+    object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async aclose()`.
 
     Source: httpx transports.
     """
@@ -407,9 +405,9 @@ class Adapter(Protocol):
     def version(self) -> str | int: ...
 
     def send(self, request: LMRequest, /) -> Awaitable[LMReply] | LMReply:
-        """Send one request and return its reply; raise a `ModelError` for a failure, with `sent=False` before sending.
+        """Send one request and return its reply; raise a `ModelError` on failure, with `sent=False` before sending.
 
-        Write it as `async def`. A plain function may return the reply itself where nothing waits.
+        Write it as `async def`. A plain function that never waits may return the reply itself.
         """
         ...
 
@@ -418,24 +416,24 @@ class Adapter(Protocol):
 
 
 def request_content(request: LMRequest, adapter: Adapter) -> Json:
-    """Return as JSON what the reply to a request depends on, wherever it is sent.
+    """Return as JSON everything that the reply to a request depends on, except the endpoint.
 
     No key, header, address, timeout or limit is part of it. `key_of(request_content(...))` is the key of a cassette;
     `request_key` adds the endpoint.
 
     Args:
         request: The request.
-        adapter: What sends it: name and version count.
+        adapter: The adapter that sends it; its name and version are part of the content.
 
     Returns:
-        A JSON object of what is not None.
+        A JSON object without null values.
 
     Example:
         >>> from synmod.lm import embedded_adapter, turns
         >>> request_content(LMRequest("embedded/nearest", turns("Hi"), sample=2), embedded_adapter("nearest"))["sample"]
         2
 
-    Source: DSPy's cache key; differs: the schema, the sample and the adapter's version count.
+    Source: DSPy's cache key; differs: includes the schema, the sample and the adapter's version.
     """
     content = {
         "adapter": frozen_list([adapter.name, adapter.version]),
@@ -454,11 +452,11 @@ def request_content(request: LMRequest, adapter: Adapter) -> Json:
 
 _KEPT: Final = ("text", "json", "message", "tool_calls", "reasoning", "finish_reason", "model", "request_id")
 _PLAIN: Final = LMReply()
-_DEEPEST_ENTRY: Final = 100  # the value of a reply, with 50 levels at most, stands in it
+_DEEPEST_ENTRY: Final = 100  # it holds the value of a reply, which has at most 50 levels
 
 
 def entry_of(reply: LMReply) -> Json:
-    """Return what a cache keeps of a reply: what is not as usual; None where it is not JSON (half a character)."""
+    """Return the cache entry of a reply, without default values; None if it is not JSON (a lone surrogate)."""
     entry = {name: value for name in _KEPT if (value := getattr(reply, name)) != getattr(_PLAIN, name)}
     if reply.message == message("assistant", reply.text):
         del entry["message"]
@@ -471,7 +469,7 @@ def entry_of(reply: LMReply) -> Json:
 
 
 def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
-    """Return the reply of an entry, as one that was not paid for."""
+    """Return the reply in a cache entry, marked as cached and without usage."""
     kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
     kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
     kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
@@ -482,15 +480,15 @@ def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
 
 
 class ModelCounts(NamedTuple):
-    """What the calls of one model came to, in one phase or in all.
+    """The totals of the calls of one model, in one phase or in all.
 
     Attributes:
-        calls: Calls that ended, well or not.
-        requests: Requests sent, those of cancelled calls too.
+        calls: Calls that returned or raised.
+        requests: Requests sent, including those of cancelled calls.
         failed_calls: Calls that raised.
         cached_calls: Calls that needed no request.
         unpriced_calls: Calls whose price is unknown.
-        cancelled: Calls that were cancelled; they move nothing else but `requests`, and what had come of a stream.
+        cancelled: Cancelled calls; they add only their `requests`, and the usage of a stream that had begun.
         prompt_tokens: Tokens sent.
         completion_tokens: Tokens received.
         cost_usd: What the priced calls cost.
@@ -516,7 +514,7 @@ ATTRIBUTES: Final = {
     for name in ModelCounts._fields
     if name != "cancelled"
 }
-"""Attribute of a LanguageModel -> (phase or None for all, field)."""
+"""Attribute of a LanguageModel -> (phase, None for all; field)."""
 
 
 class ModelCounters(PerPhase[ModelCounts]):
@@ -534,7 +532,7 @@ class ModelCounters(PerPhase[ModelCounts]):
         self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
 
     def count_cancelled(self, phase: str, requests: int, came: Usage = _NO_USAGE) -> None:
-        """Count one call that was cancelled, and what had come of a streamed one."""
+        """Count one cancelled call, and the usage of a stream that had begun."""
         tokens = {"prompt_tokens": came.prompt_tokens, "completion_tokens": came.completion_tokens}
         self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=came.cost_usd or 0.0), phase)
 

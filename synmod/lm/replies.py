@@ -1,6 +1,6 @@
-"""What a reply holds: calls of the tools on offer, whose arguments satisfy their schemas, or a value of the schema.
+"""Reading replies: valid calls of the tools on offer, or a value of the schema.
 
-What a model writes is never more than a key into the tools of its own request: a name that is not there is a fault.
+The name in a tool call is only looked up among the tools of its own request; an unknown name is a fault.
 """
 
 import re
@@ -24,12 +24,12 @@ _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": 
 
 
 def function_schema(tool: Any, where: str) -> FrozenDict:
-    """Return a tool as chat completions take it, its parameters checked.
+    """Return a tool in the shape of chat completions, its parameters checked.
 
     Args:
         tool: A function schema, bare or inside `{"type": "function", "function": ...}`; or an object whose
             `function_schema` is one, such as a `Tool`.
-        where: What receives it, for the message.
+        where: The receiver, for the message.
 
     Raises:
         ConfigError: It is not a function schema, or its name is not 1 to 64 letters, digits, `_` and `-`.
@@ -37,7 +37,7 @@ def function_schema(tool: Any, where: str) -> FrozenDict:
     """
     given: Any = getattr(tool, "function_schema", tool)
     if type(given) is FrozenDict and type(given.get("function", {}).get("parameters")) is Schema:
-        return given  # it was checked before
+        return given  # already checked
     function: Any = given.get("function", given) if is_object(given) else None
     if not is_object(function) or not isinstance(function.get("name"), str):
         wanted = f"wanted a Tool (sm.Tool(fn) makes one of a function), or a function schema such as {_FORM}"
@@ -54,7 +54,7 @@ def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
     """Return the tools of a call as function schemas; None for no tools.
 
     Raises:
-        ConfigError: They are not a list, one is not a function schema, or two have one name.
+        ConfigError: They are not a list, one is not a function schema, or two have the same name.
         SchemaError: The parameters of one cannot be used.
     """
     if tools is None:
@@ -69,7 +69,7 @@ def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
 
 
 def chosen(choice: Any, tools: Sequence[Json], where: str) -> Json:
-    """Return which tools a call must use, as chat completions take it: a word, or one tool by name.
+    """Return a tool choice in the shape of chat completions: a word, or one tool by name.
 
     Raises:
         ConfigError: It is neither `auto`, `none`, `required` nor the name of one of the tools ('Did you mean').
@@ -94,12 +94,12 @@ def _naming(name: str) -> FrozenDict:
 
 
 def schema_name(schema: Mapping[str, Json]) -> str:
-    """Return a name of a schema that every provider takes."""
+    """Return a name for a schema that every provider accepts."""
     return _NOT_IN_A_NAME.sub("_", str(schema.get("title") or "reply")).strip("_")[:64] or "reply"
 
 
 def _answer_name(request: LMRequest, schema: Schema) -> str:
-    """Return the name of the tool that carries the schema of the reply: none of the tools on offer has it."""
+    """Return the name of the tool that carries the schema of the reply; no tool on offer has it."""
     taken = {tool["function"]["name"] for tool in request.tools or ()}
     name = schema_name(schema)
     return unused(name[:60], taken) if name in taken else name
@@ -110,8 +110,8 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
 
     Args:
         request: The request.
-        answer: What the tool that carries the schema of the reply has besides it; None where the schema is asked for
-            in another way. That tool is forced; beside others, any one of them is.
+        answer: Further fields of the tool that carries the schema of the reply; None if no tool carries it. The model
+            must call that tool or, if others are on offer, any of them.
     """
     tools, choice = request.tools or (), request.tool_choice
     if answer is not None and request.schema is not None and choice in (None, "auto", "none"):
@@ -126,10 +126,10 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
 
 
 def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
-    """Return a reply with its tool calls as `ToolCall`s; a call of the tool that carries the schema is its text."""
+    """Return a reply with its tool calls as `ToolCall`s; that of the tool that carries the schema is its text."""
     calls: list[ToolCall] = []
     ids: set[str] = set()
-    items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them as they came
+    items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them unparsed
     for item in items:
         call = item if isinstance(item, ToolCall) else _call_of(item)
         call_id = unused(call.id or f"call_{len(calls)}", ids)
@@ -139,12 +139,12 @@ def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     answers = [call for call in calls if schema is not None and call.name == _answer_name(request, schema)]
     if not answers:
         return replace(reply, tool_calls=tuple(calls))
-    others = tuple([call for call in calls if call not in answers])  # their effects were asked for: they come first
+    others = tuple([call for call in calls if call not in answers])  # these win: the model asked for their effects
     return replace(reply, text=reply.text if others else answers[0].function.arguments, tool_calls=others)
 
 
 def _call_of(item: Any) -> ToolCall:
-    """Return what a provider sent as a call; what it lacks stays empty, so that no tool is found by it."""
+    """Return a tool call as a provider sent it; a missing id or name is empty, so that no tool matches."""
     function = item.get("function") if is_object(item) else None
     if not is_object(item) or not is_object(function):
         return ToolCall("", "", "{}")
@@ -155,7 +155,7 @@ def _call_of(item: Any) -> ToolCall:
 
 
 def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
-    """Return what is wrong with the tool calls of a reply, as (pointer, text); nothing where each can be run."""
+    """Return the faults of the tool calls of a reply, as (pointer, text); none if each can be run."""
     functions = [tool["function"] for tool in request.tools or ()]
     known: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
     if not known:
@@ -171,7 +171,7 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
 
 
 def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[str, str]]:
-    """Return what is wrong with the arguments of one call."""
+    """Return the faults of the arguments of one call."""
     try:
         json = parse_frozen(text)
         found = problems(schema, json)
@@ -181,7 +181,7 @@ def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[st
 
 
 def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
-    """Return the assistant turn that keeps the reasoning which some providers want again beside tool calls.
+    """Return the assistant turn with the reasoning that some providers require back with tool calls; None without any.
 
     Raises:
         DataError: The reasoning is not JSON, or nests too deep.
@@ -191,7 +191,7 @@ def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
 
 
 def turn_of(reply: LMReply) -> Message:
-    """Return the assistant turn of a reply; of one that calls tools with the opaque reasoning that must go back."""
+    """Return the assistant turn of a reply; with tool calls it keeps the reasoning that must be sent back."""
     before = reply.message or message("assistant", reply.text)
     if not reply.tool_calls:
         return before
@@ -219,11 +219,11 @@ _CONTAINER: Final = re.compile(  # [0, 1) is an interval
     r"""\{\s*+["}] | \[\s*+(?: [\[\]{"] | (?:[0-9-]|true|false|null|NaN|Infinity)(?![^\[\](){}"]*+\)) ) | [\[{]""",
     re.VERBOSE,
 )
-_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings hide what stands in them
+_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # brackets inside strings do not count
 
 
 class Read(NamedTuple):
-    """The result of reading a reply: a valid value; else a reason of `BadReplyError` and (pointer, text) pairs."""
+    """The result of reading a reply: a valid value; or a reason for a `BadReplyError`, and (pointer, text) pairs."""
 
     json: Json
     reason: str = ""
@@ -231,11 +231,11 @@ class Read(NamedTuple):
 
 
 def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
-    """Read what a request asked for: calls of its tools, a value of its schema, or text.
+    """Read the reply to a request: calls of its tools, a value of its schema, or text.
 
     Args:
         reply: The reply.
-        request: What was asked.
+        request: The request.
         sent: The request as it was sent, perhaps without its reasoning field.
     """
     if reply.finish_reason in ("content_filter", "refusal", "refused"):
@@ -250,7 +250,7 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
         return Read(None)
     reasoning = None
     if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
-        reasoning = {field: reply.reasoning or ""}  # "" where it was left out, so that an output never lacks it
+        reasoning = {field: reply.reasoning or ""}  # "" if it was not requested, so that no output lacks it
     is_cut = reply.finish_reason == "length"
     read = read_reply(reply.text, request.schema, reasoning, partial(faults_of_class, request), inside=not is_cut)
     if is_cut and (read.reason or not isinstance(read.json, dict | list)):
@@ -266,13 +266,13 @@ def read_reply(
     *,
     inside: bool = True,
 ) -> Read:
-    """Read the value of `schema` out of `text`.
+    """Read a value of `schema` from `text`.
 
     Args:
         text: The reply.
-        schema: What the value satisfies.
-        reasoning: Put in front of an object that lacks its field.
-        faults_of: Returns what is wrong with a value that is valid for the schema.
+        schema: The schema of the value.
+        reasoning: Added to the front of an object that lacks its field.
+        faults_of: Returns further faults of a value that is valid for the schema.
         inside: Whether a value inside other text counts.
     """
     bare = error = ""
@@ -293,7 +293,7 @@ def read_reply(
 
 
 def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ...]:
-    """Return why the class of a request refuses a value, as (pointer, text); its reasoning field may be our own."""
+    """Return the faults that the data model of a request finds in a value; it need not have the reasoning field."""
     model, field = request.data_model, request.reasoning_field
     if model is None or not is_object(json):
         return ()
@@ -317,14 +317,14 @@ def _judged(
         json = frozen_dict({**reasoning, **json})  # a field of its own wins
     try:
         found = problems(schema, json, limit=_MOST_ERRORS)
-    except SchemaTooComplex as error:  # the reply, not the schema, is what costs too much
+    except SchemaTooComplex as error:  # because of the reply, not of the schema
         return Read(None, "schema", (("", str(error)),))
     faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found) or faults_of(json)
     return Read(None, "schema", faults) if faults else Read(json)
 
 
 def _bare(text: str) -> str:
-    """Return the text without white space, byte order mark, a reasoning block in front, and a code fence around it."""
+    """Return the text without outer white space, byte order mark, leading reasoning block and code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     reasoning = _BLOCK.match(text)
     if reasoning is None and (closing := _CLOSING.search(text)) and not _OPENING.search(text, 0, closing.start()):
@@ -337,7 +337,7 @@ def _bare(text: str) -> str:
 def _containers_in(text: str) -> Iterator[Json]:
     """Yield the JSON objects and arrays in prose, in order; at most 100 places are tried.
 
-    None is from inside another one, whether or not that one is valid or whole: a part is never the answer.
+    A container inside another is never yielded, even if the outer one is invalid or incomplete.
     """
     at = 0
     for _ in range(_MOST_PLACES):
@@ -358,7 +358,7 @@ def _containers_in(text: str) -> Iterator[Json]:
 
 
 def _end_of_container(text: str, start: int) -> int | None:
-    """Return where the bracket at `start` is closed; None where the text ends before."""
+    """Return the end of the container that opens at `start`; None if the text ends before."""
     depth = 0
     for found in _BRACKET.finditer(text, start):
         sign = found[0]

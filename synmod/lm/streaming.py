@@ -1,7 +1,7 @@
-"""Streams: the pieces of replies as they arrive, for whoever reads them; and what a stream of chat completions holds.
+"""Streams: the pieces of replies as they arrive; and the parser for streams of chat completions.
 
-A streamed call or program runs in a task of its own, and the model calls in it hand their pieces to the reader one by
-one. While a piece waits to be read, the calls wait too, and read no further from the provider.
+A streamed call or program runs in a task of its own, and its model calls deliver their pieces to the reader one by one.
+While a piece waits to be read, the calls wait too, and read no further from the provider.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 STREAMS: Final[ContextVar[tuple[stream[Any], ...]]] = ContextVar("synmod_streams", default=())
-"""The streams around this place, outermost first."""
+"""The enclosing streams, outermost first."""
 
 
 class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
     """Run a program and read the pieces of all its model calls as they arrive.
 
-    Every model call inside is streamed, also concurrent ones; the modules get whole replies as always. While the reader
-    is busy with a piece, the calls wait. Leaving the block early cancels the program and closes its connections.
+    Every model call inside is streamed, including concurrent ones; modules receive whole replies as always. While the
+    reader is busy with a piece, the calls wait. Leaving the block early cancels the program and closes its connections.
 
     Args:
         program: What to run: a module, or any async function.
@@ -46,8 +46,8 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
 
     Raises:
         ArgumentError: `program` cannot be called.
-        RunError: It is read outside of its block, or entered twice; `result` is read before the end.
-        Exception: What the program raised, from the iterator.
+        RunError: It is read outside its block, or entered twice; `result` is read before the end.
+        Exception: What the program raised; raised by the iterator.
 
     Example:
         >>> from synmod.testing import ScriptedLM
@@ -95,7 +95,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         await group.__aexit__(*cast("Any", raised))
 
     async def _run(self) -> None:
-        """Run what is streamed; its failure is the reader's."""
+        """Run the program; its failure is kept for the reader."""
         STREAMS.set((*STREAMS.get(), self))  # in the context of this task alone
         try:
             self._results.append(await self._main())
@@ -120,14 +120,14 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
                 try:
                     aio.reraise(failure)
                 finally:
-                    del failure  # else its traceback and this frame hold each other
+                    del failure  # else its traceback and this frame form a reference cycle
             await self._arrival.wait()
         self._chunk = None
         self._room.wake()
         return chunk
 
     async def put(self, chunk: LMChunk) -> None:
-        """Hand a piece to the reader once the one before was taken; do nothing where the reader has left."""
+        """Deliver a piece once the previous one was read; do nothing if the reader has left the block."""
         while self._chunk is not None and self._is_open:
             await self._room.wait()
         if self._is_open:
@@ -136,7 +136,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
 
     @property
     def is_read_here(self) -> bool:
-        """Whether the block is open and belongs to this thread, whose loop alone can wait for its reader."""
+        """Whether the block is open in this thread; calls in other threads cannot wait for its reader."""
         return self._is_open and self._thread == threading.get_ident()
 
     @property
@@ -159,8 +159,8 @@ class LMStream(stream[LMReply]):
     raised by the iterator at once.
 
     Raises:
-        RunError: It is read outside of its block, or entered twice; `reply` is read before the end.
-        ModelError: As a call that is not streamed, from the iterator.
+        RunError: It is read outside its block, or entered twice; `reply` is read before the end.
+        ModelError: As for a call that is not streamed; raised by the iterator.
 
     Example:
         >>> from synmod.testing import ScriptedLM
@@ -189,11 +189,11 @@ class LMStream(stream[LMReply]):
         return self.result
 
 
-# -- handing on ------------------------------------------------------------------------------------------------------
+# -- delivery --------------------------------------------------------------------------------------------------------
 
 
 class Relay:
-    """Receives the reply of one streamed call, and delivers each chunk to the hooks and streams that read it.
+    """Receives the reply of one streamed call, and delivers each piece once to hooks and streams.
 
     Args:
         streams: The streams that read the call.
@@ -203,8 +203,8 @@ class Relay:
         clock: The clock of the call.
 
     Attributes:
-        begun: When the first piece was handed on; None before.
-        came: An estimate of what a request used that broke off after pieces of its reply had come; else None.
+        begun: When the first piece was delivered; None before.
+        came: The estimated usage of a request that broke off after pieces of its reply had arrived; else None.
     """
 
     def __init__(
@@ -219,9 +219,9 @@ class Relay:
         self.came: Usage | None = None
 
     async def received(self, adapter: Adapter, request: LMRequest) -> LMReply:
-        """Send one request and hand on its pieces; an adapter without `stream` has none before the reply is whole."""
+        """Send one request and deliver its pieces; an adapter without `stream` has none before the whole reply."""
         self.came = None
-        token = STREAMS.set(())  # an adapter may call models: those calls are not the reader's
+        token = STREAMS.set(())  # an adapter may call models itself; those calls are not streamed
         try:
             source = getattr(adapter, "stream", None)
             if source is not None:
@@ -232,7 +232,7 @@ class Relay:
             reset(STREAMS, token)
 
     async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
-        """Hand on pieces as they arrive, and return the reply that they make."""
+        """Deliver pieces as they arrive, and return the reply that they form."""
         text = reasoning = ""
         calls: tuple[ToolCall, ...] = ()
         reply: LMReply | None = None
@@ -246,8 +246,8 @@ class Relay:
                 text += piece.text
                 reasoning += piece.reasoning
                 calls += piece.tool_calls
-                if not piece.done and (new := self._new(text, reasoning)):  # else handed on when it has been validated
-                    await self._hand_on(new)
+                if not piece.done and (new := self._new(text, reasoning)):  # the last one is delivered after validation
+                    await self._deliver(new)
         except BaseException:
             if text or reasoning:
                 self.came = estimated_usage(request, len(text) + len(reasoning))
@@ -260,7 +260,7 @@ class Relay:
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
     def _new(self, text: str, reasoning: str) -> LMChunk | None:
-        """Return what is new in a reply that is not yet whole; None where nothing is."""
+        """Return the new part of an incomplete reply; None if there is nothing new."""
         value: Json = None
         if self._request.schema is not None:
             text = text[: max(_settled(text), self._shown[0])]
@@ -269,7 +269,7 @@ class Relay:
         return self._next(text, reasoning, (), value, done=False) if is_new else None
 
     def _grown(self, text: str, schema: Schema) -> Json:
-        """Return what is known of the value by now; None for prose before the answer, or a key that repeats."""
+        """Return the value as far as it is known; None for prose before the answer, or a repeated key."""
         value = _partial_json(text)
         if not isinstance(value, _KINDS.get(str(schema.get("type")), object)):
             return None
@@ -281,10 +281,10 @@ class Relay:
         return value
 
     async def finish(self, reply: LMReply, started: float) -> LMReply:
-        """Hand on the rest of a whole and valid reply as the last piece; return it with the time of the first one.
+        """Deliver the rest of a complete, valid reply as the last piece; return it with the time of the first one.
 
         Raises:
-            BadReplyError: The value begins in another way than what was shown of it.
+            BadReplyError: The value contradicts the partial values that were delivered.
         """
         if reply.json is not None and self._partial is not None and not _goes_on(self._partial, reply.json):
             what = "the answer in the reply is another value than the one that it begins with"
@@ -293,33 +293,33 @@ class Relay:
             raise BadReplyError(f"{what}: {remedy}; {begins}", text=reply.text, request_id=reply.request_id)
         if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
             self._shown = (0, self._shown[1])
-        await self._hand_on(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
+        await self._deliver(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
         return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
 
     def _next(self, text: str, reasoning: str, calls: tuple[ToolCall, ...], value: Json, *, done: bool) -> LMChunk:
-        """Return the next piece: what was not shown before of the text and the reasoning so far."""
+        """Return the next piece: the text and reasoning that were not delivered before."""
         (of_text, of_reasoning), place = self._shown, self._place
         self._shown = len(text), len(reasoning)
         if self.begun is None:
             self.begun = self._clock.now()
         return LMChunk(text[of_text:], reasoning[of_reasoning:], calls, value, done, place[2], place[0])
 
-    async def _hand_on(self, chunk: LMChunk) -> None:
-        """Hand a piece to the hooks, then to the streams, where there is room."""
+    async def _deliver(self, chunk: LMChunk) -> None:
+        """Deliver a piece to the hooks, then to each stream once it has room."""
         if self._listeners:
             notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
         for one in self._streams:
             await one.put(chunk)
 
 
-_KINDS: Final = {"object": dict, "array": list, "string": str}  # how a value of a schema begins, where its type says so
+_KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
 
 
 def _extended(earlier: Json, later: Json) -> Json:
-    """Return a partial value, frozen; parts that an earlier one had are shared, so that only new ones are frozen.
+    """Return a later partial value, frozen; it shares the parts of the earlier one, so that only new ones are frozen.
 
     Raises:
-        ValueError: It takes back something of the earlier one.
+        ValueError: It contradicts the earlier one.
     """
     if is_array(earlier) and is_array(later) and earlier:
         last = len(earlier) - 1
@@ -337,7 +337,7 @@ def _extended(earlier: Json, later: Json) -> Json:
 
 
 def _goes_on(earlier: Json, later: Json) -> bool:
-    """Whether a value may have had this partial value on its way."""
+    """Whether the earlier value may be a partial value of the later one."""
     if isinstance(earlier, str) and isinstance(later, str):
         return later.startswith(earlier)
     if is_array(earlier) and is_array(later):
@@ -348,7 +348,7 @@ def _goes_on(earlier: Json, later: Json) -> bool:
 
 
 def _partial_json(text: str, partly: bool | Literal["trailing-strings"] = "trailing-strings") -> Json:
-    """Return what is known of a JSON value of which only the beginning has arrived; None where nothing is known."""
+    """Return as much of a JSON value as the beginning of its text determines; None for nothing."""
     try:
         return from_json(text, allow_partial=partly, allow_inf_nan=False)
     except ValueError:
@@ -356,12 +356,12 @@ def _partial_json(text: str, partly: bool | Literal["trailing-strings"] = "trail
 
 
 def _settled(text: str) -> int:
-    """Return how much of the beginning of a JSON text may be shown: all but a number at its end, which may go on."""
+    """Return how many characters of a partial JSON text are final: all but a number at its end, which may go on."""
     head = text.rstrip("-+.0123456789eE")
     first, before = text[len(head) :][:1], head[-1:]
     if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
         return len(text)
-    ends_in_string = _partial_json(text) != _partial_json(text, partly=True)  # which the latter leaves out
+    ends_in_string = _partial_json(text) != _partial_json(text, partly=True)  # which only the first keeps
     return len(text) if ends_in_string else len(head)
 
 
@@ -416,16 +416,16 @@ class Assembly:
     """Puts a chat completion together from the records of its stream.
 
     Attributes:
-        error: The error record of the stream, None where there was none.
-        fault: Why the stream cannot be read, "" where it can.
-        has_ended: Whether nothing of the stream counts any more: its last record has come, or a fault.
+        error: The error record of the stream; None if there was none.
+        fault: Why the stream cannot be read; "" if it can.
+        has_ended: Whether the rest of the stream is ignored: its last record, or a fault, has arrived.
     """
 
     def __init__(self) -> None:
         self._events = ServerSentEvents()
         self._parts = {name: StringIO() for name in ("content", "reasoning_content", "refusal")}
         self._calls: list[dict[str, Any]] = []
-        self._calls_by_index: dict[str, dict[str, Any]] = {}  # the last one of each
+        self._calls_by_index: dict[str, dict[str, Any]] = {}  # the last call of each index
         self._thinking: list[dict[str, Any]] = []
         self._id: Any = None
         self._usage: Any = None
@@ -438,7 +438,7 @@ class Assembly:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the reply is whole, but perhaps for its usage."""
+        """Whether the reply is complete, except perhaps its usage."""
         return self._finish_reason is not None or (self.has_ended and self.error is None and not self.fault)
 
     def read(self, packet: bytes) -> Iterator[LMChunk]:
@@ -463,7 +463,7 @@ class Assembly:
             self.fault, self.has_ended = "the reply is longer than 32 MiB", True
 
     def add(self, record: Any) -> LMChunk | None:
-        """Add a record; return the piece of the reply in it, None where it holds none."""
+        """Add a record; return the piece of the reply in it, or None."""
         if not is_object(record):
             return None
         if "error" in record or record.get("object") == "error":
@@ -472,18 +472,18 @@ class Assembly:
         self._usage = record.get("usage") or self._usage
         choices = record.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
-        if not is_object(choice) or choice.get("index"):  # the index of a second answer, which nobody reads
+        if not is_object(choice) or choice.get("index"):  # another choice than the first, which is not read
             return None
         delta = choice.get("delta")
-        if delta is None and not self._has_choice:  # some send the reply whole
+        if delta is None and not self._has_choice:  # some servers send the reply whole
             delta = choice.get("message")
         self._has_choice = True
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         return self._piece(delta) if is_object(delta) else None
 
     def _piece(self, delta: dict[str, Any]) -> LMChunk | None:
-        """Add what a record adds to the message; return the piece of the reply in it, None where it holds none."""
-        if len(delta) > 1 or "content" not in delta:  # nearly every one has nothing but a text
+        """Add a delta to the message; return the piece of the reply in it, or None."""
+        if len(delta) > 1 or "content" not in delta:  # nearly every delta holds only a text
             for piece in _objects(delta.get("tool_calls")):
                 self._add_call(piece)
             for block in _objects(delta.get("thinking_blocks")):
@@ -497,30 +497,30 @@ class Assembly:
         return LMChunk(text, reasoning) if text or reasoning else None
 
     def _keep(self, name: str, content: Json) -> str:
-        """Keep what was added to one part of the message, and return it as text."""
+        """Append to one part of the message, and return the added text."""
         if text := text_of(content) if content else "":
             self._parts[name].write(text)
             self._room -= len(text)
         return text
 
     def _add_call(self, piece: dict[str, Any]) -> None:
-        """Add a piece of a tool call: one has the id, one the name, each some of the arguments."""
+        """Add a piece of a tool call: its id, its name, or some of its arguments."""
         index, added, key = str(piece.get("index", 0)), piece.get("function"), piece.get("id")
         call = self._calls_by_index.get(index)
-        if call is None or (key and key != (call["id"] or key)):  # some number all calls alike
+        if call is None or (key and key != (call["id"] or key)):  # some servers give all calls one index
             call = self._calls_by_index[index] = {"type": "function", "function": {"name": "", "arguments": ""}}
             self._calls.append(call)
         call["id"] = call.get("id") or key
         if is_object(added):
             function, arguments = call["function"], added.get("arguments") or ""
-            if not isinstance(arguments, str):  # some send them as the object itself
+            if not isinstance(arguments, str):  # some servers send the object itself
                 arguments = json_text(arguments)
             function["name"] = function["name"] or text_of(added.get("name"))
             function["arguments"] += arguments
             self._room -= len(arguments)
 
     def response(self) -> dict[str, Any]:
-        """Return what was put together, in the shape of an answer that is not streamed."""
+        """Return the completion in the shape of an answer that is not streamed."""
         message: dict[str, Any] = {name: part.getvalue() for name, part in self._parts.items()}
         if self._calls:
             message["tool_calls"] = self._calls
@@ -536,7 +536,7 @@ def _objects(json: Json) -> list[dict[str, Any]]:
 
 
 def _whole_blocks(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the blocks of thinking that were streamed: each ends with its signature, without which it is no use."""
+    """Return the streamed thinking blocks: each ends with its signature, and one without it is dropped."""
     blocks, texts = list[dict[str, Any]](), list[str]()
     for piece in pieces:
         if piece.get("type") == "redacted_thinking":

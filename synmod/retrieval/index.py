@@ -27,14 +27,14 @@ from synmod.registry import register_own
 T = TypeVar("T")
 
 _TEXT: Final = ("string", ["string", "null"])
-_ID: Final = 0x53594E49  # "SYNI", the application_id by which `file` and this room recognise the database
-_WAIT_S: Final = 10.0  # for another process that writes
+_ID: Final = 0x53594E49  # "SYNI", the application_id that identifies the database
+_WAIT_S: Final = 10.0  # for a write of another process
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
 _NUMBER_BYTES: Final = 8
 _MOST_WORDS: Final = 256  # of a query
 _WORD: Final = re.compile(r"\w+")
 _ACCENT: Final = re.compile("[\u0300-\u036f]")
-_ALONE: Final = r"([\u3040-\u30ff\u3400-\u9fff])"  # Chinese and Japanese stand without spaces; slow to compile
+_ALONE: Final = r"([\u3040-\u30ff\u3400-\u9fff])"  # Chinese and Japanese have no spaces between words; slow to compile
 _UPSERT: Final = (
     "INSERT INTO passage (id, vector, metadata, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
     "vector = excluded.vector, metadata = excluded.metadata, text = excluded.text"
@@ -49,9 +49,9 @@ class Passage(data.DataModel, defer_build=True):
     """A piece of text that an index holds.
 
     Attributes:
-        id: What it is called; adding another passage of this id replaces it.
+        id: Its id; adding another passage with this id replaces it.
         text: The text that is searched.
-        metadata: Any JSON that is returned with it.
+        metadata: Any JSON, returned with it.
     """
 
     id: str
@@ -64,9 +64,9 @@ class FoundPassage(Passage, defer_build=True):
     """A passage that a search found.
 
     Attributes:
-        id: What it is called.
+        id: Its id.
         text: Its text.
-        metadata: What was added with it.
+        metadata: The JSON that was added with it.
         score: How well it fits, the higher the better: BM25, or the cosine.
     """
 
@@ -74,11 +74,11 @@ class FoundPassage(Passage, defer_build=True):
 
 
 class Index:
-    """What `Retrieve` searches: derive from it, set `name`, write `search`.
+    """Base class of what `Retrieve` searches: derive from it, set `name`, implement `search`.
 
     Attributes:
-        name: The name in a saved file, by which `sm.load(..., indexes={name: index})` hands over a live one.
-        is_bound: False for what a load made of a name alone.
+        name: The name in a saved file, under which `sm.load(..., indexes={name: index})` supplies a live index.
+        is_bound: False for an index that was loaded by its name alone.
 
     Example:
         >>> class Fixed(Index):
@@ -96,13 +96,13 @@ class Index:
 
     @classmethod
     def unbound(cls, name: str) -> Self:
-        """Return an index of which only the name is known: everything works but a search."""
+        """Return an index known only by its name: everything except a search works."""
         index = cls.__new__(cls)
         index.name, index.is_bound = name, False
         return index
 
     def check_bound(self) -> None:
-        """Raise ConfigError where only the name is known, with the line to write."""
+        """Raise ConfigError, with the code to write, if only the name is known."""
         if not self.is_bound:
             remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
             raise errors.ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
@@ -126,9 +126,9 @@ class Index:
 
 
 class StoredIndex(Index):
-    """An index in a SQLite file that processes share, or in memory; its subclasses say what is searched.
+    """An index in a SQLite file that processes share, or in memory; its subclasses implement the search.
 
-    One connection, used by one thread at a time. What `add` and `remove` have returned for survives a `kill -9`.
+    One connection, used by one thread at a time. Once `add` or `remove` has returned, its changes survive a `kill -9`.
 
     Args:
         path: The file; missing folders are made. None for memory.
@@ -158,12 +158,12 @@ class StoredIndex(Index):
         self._process = 0
         self._finalizer: weakref.finalize[..., Any] | None = None
 
-    # -- what users call
+    # -- for users
 
     async def add(self, passages: Iterable[Passage | Mapping[str, Any]]) -> int:
-        """Add passages; one of a known id replaces it, and one that is there already costs nothing.
+        """Add passages; one with a known id replaces the old one, and an unchanged one costs nothing.
 
-        They are committed in portions of 1,024: after a failure or a cancellation the same call goes on from there.
+        They are committed in batches of 1,024: after a failure or a cancellation the same call resumes.
 
         Args:
             passages: Passages, or dicts with their fields.
@@ -172,8 +172,8 @@ class StoredIndex(Index):
             How many were new or changed.
 
         Raises:
-            DataError: Something in it is not a passage (names the index), or the file cannot be used.
-            ModelError: Of a `VectorIndex`, what its embedding model raised.
+            DataError: An item is not a passage (names the index), or the file cannot be used.
+            ModelError: Raised by the embedding model of a `VectorIndex`.
 
         Example:
             >>> index = KeywordIndex()
@@ -191,7 +191,7 @@ class StoredIndex(Index):
         return changed
 
     async def remove(self, ids: Iterable[str]) -> int:
-        """Remove the passages of these ids; return how many there were.
+        """Remove the passages with these ids; return how many there were.
 
         Args:
             ids: The ids; unknown ones are skipped.
@@ -212,40 +212,40 @@ class StoredIndex(Index):
         return await self._run(_committed, removed) if listed else 0
 
     def __len__(self) -> int:
-        """How many passages it holds; waits for a search under way."""
+        """Return the number of passages, after any search under way."""
         return self._used(_count)
 
     def close(self) -> None:
-        """Close the file; the next use opens it again. What is in memory is kept."""
+        """Close the file; the next use opens it again. An index in memory is kept."""
         with self._lock:
             if self.path is not None and self._finalizer is not None:
                 self._finalizer()
                 self._connection = self._finalizer = None
 
     async def aclose(self) -> None:
-        """Close the file without holding up the event loop."""
+        """Close the file without blocking the event loop."""
         await aio.to_thread(self.close, limiter=self._one_thread)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({getattr(self, 'path', None)!r}, name={self.name!r})"
 
-    # -- what subclasses say
+    # -- for subclasses
 
     async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
-        """Return what is stored beside each text."""
+        """Return the vector to store with each text; None for no vector."""
         return [None] * len(texts)
 
     def _check(self, connection: sqlite3.Connection, vectors: Sequence[bytes | None]) -> None:
-        """Check within the transaction that what comes fits what is there."""
+        """Check, within the transaction, that new vectors fit the stored ones."""
 
     # -- the database
 
     async def _run(self, function: Callable[..., T], *args: Any) -> T:
-        """Run a function of the connection and arguments in a thread."""
+        """Run a function in a thread, with the connection as its first argument."""
         return await aio.to_thread(self._used, function, *args, limiter=self._one_thread)
 
     def _used(self, function: Callable[..., T], *args: Any) -> T:
-        """Run a function of the connection and arguments.
+        """Run a function, with the connection as its first argument.
 
         Raises:
             DataError: SQLite cannot use the file.
@@ -259,7 +259,7 @@ class StoredIndex(Index):
                 raise errors.DataError(f"{type(self).__name__} {self.name!r} {where}: {error}.") from None
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection of this process; a forked child uses none of its parent."""
+        """Return the connection of this process; a forked child opens its own."""
         if self._connection is not None and (self.path is None or self._process == os.getpid()):
             return self._connection
         if self.path is not None:
@@ -271,7 +271,7 @@ class StoredIndex(Index):
             _committed(opened, self._prepare)
             with suppress(sqlite3.OperationalError):  # another process is switching at this moment
                 opened.execute("PRAGMA journal_mode = WAL")
-            opened.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose the last moments
+            opened.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose recent commits
         except BaseException:
             opened.close()
             raise
@@ -280,7 +280,7 @@ class StoredIndex(Index):
         return opened
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check an old database, or make the tables of a new one."""
+        """Check an existing database, or create the tables of a new one."""
         number, version = (connection.execute(f"PRAGMA {x}").fetchone()[0] for x in ("application_id", "user_version"))
         if not number and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             statements = (f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {self._format}", *self._schema)
@@ -290,12 +290,12 @@ class StoredIndex(Index):
             raise OSError(f"it is not a file of a {type(self).__name__}, or of another format")
 
     def _unknown(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that are not there as they are."""
+        """Return the rows that are new or changed."""
         query = "SELECT metadata, text FROM passage WHERE id = ?"
         return [row for row in rows if connection.execute(query, row[:1]).fetchone() != row[1:]]
 
     def _write(self, connection: sqlite3.Connection, rows: Sequence[Row], vectors: Sequence[bytes | None]) -> None:
-        """Commit rows with what is stored beside them."""
+        """Commit rows with their vectors."""
         values = [(key, vector, *rest) for (key, *rest), vector in zip(rows, vectors, strict=True)]
 
         def write(connection: sqlite3.Connection) -> None:
@@ -315,7 +315,7 @@ _PASSAGES: Final = (
 class KeywordIndex(StoredIndex):
     """Finds passages by their words, ranked by BM25: SQLite's full-text search.
 
-    Case, accents and English endings do not count. Any text is a query; none of its signs has a meaning of its own.
+    Case, accents and English endings are ignored. Any text is a query; it has no special characters.
 
     Args:
         path: The file, which processes may share; missing folders are made. None for memory.
@@ -353,7 +353,7 @@ class KeywordIndex(StoredIndex):
         """Return the passages that share words with a query, ranked by BM25.
 
         Args:
-            query: Any text; its first 256 different words count.
+            query: Any text; its first 256 distinct words are used.
             k: How many at most.
 
         Returns:
@@ -379,18 +379,18 @@ class KeywordIndex(StoredIndex):
 
 @register_own()
 class VectorIndex(StoredIndex):
-    """Finds passages by meaning: the exact cosine of their vectors and that of the query.
+    """Finds passages by meaning: by the exact cosine of their vectors with that of the query.
 
-    Every vector is compared; 10,000 of 256 numbers take about 80 ms in a thread. For millions derive an `Index` from a
-    vector database.
+    Every vector is compared; 10,000 of 256 numbers take about 80 ms in a thread. For millions, derive an `Index` that
+    queries a vector database.
 
     Args:
-        embedding_model: What makes the vectors, or its name. A file belongs to the model that filled it.
+        embedding_model: The model of the vectors, or its name. A file belongs to the model that filled it.
         path: The file, which processes may share; missing folders are made. None for memory.
         name: The name in a saved file; by default that of the file without its ending.
 
     Raises:
-        ConfigError: `embedding_model` is not one, `path` is not a path, or `name` is empty.
+        ConfigError: `embedding_model` is not a model, `path` is not a path, or `name` is empty.
 
     Example:
         >>> async def main(index):
@@ -399,7 +399,7 @@ class VectorIndex(StoredIndex):
         >>> sm.run(main, VectorIndex("embedded/hash"))
         ['sea']
 
-    Source: exhaustive search, as in FAISS's flat index; differs: in a file of SQLite, no numpy.
+    Source: exhaustive search, as in FAISS's flat index; differs: in a SQLite file, no numpy.
     """
 
     _format = 201
@@ -423,13 +423,13 @@ class VectorIndex(StoredIndex):
             k: How many at most.
 
         Returns:
-            Passages with their cosine, the best first; of equal ones the one that was added first.
+            Passages with their cosine, the best first; ties in the order in which they were added.
 
         Raises:
             ArgumentError: `query` is not a str, or `k` not a whole number above 0.
             ConfigError: The index was loaded by its name alone, or was filled by another embedding model.
             DataError: The file cannot be used.
-            ModelError: What the embedding model raised.
+            ModelError: Raised by the embedding model.
         """
         self.check_bound()
         _check_search(query, k)
@@ -455,10 +455,10 @@ class VectorIndex(StoredIndex):
             connection.execute("INSERT INTO about VALUES (?, ?)", (self.embedding_model.model, numbers))
 
     def _check_model(self, connection: sqlite3.Connection, numbers: int) -> bool:
-        """Whether vectors are there already.
+        """Whether the file holds vectors already.
 
         Raises:
-            ConfigError: They are of another model, or have another length.
+            ConfigError: They are from another model, or have another length.
         """
         known, own = connection.execute("SELECT * FROM about").fetchone(), (self.embedding_model.model, numbers)
         if known is not None and known != own:
@@ -468,11 +468,11 @@ class VectorIndex(StoredIndex):
         return known is not None
 
 
-# -- the parts of both -------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def _listed(given: Any, what: str) -> list[Any]:
-    """Return what is to be added or removed as a list (DataError if it is a text or a single mapping)."""
+    """Return passages or ids as a list; raise DataError for a text or a single passage."""
     if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable):
         raise errors.DataError(f"{what}: got {type(cast('object', given)).__name__}, wanted a list of them.")
     return list(cast("Iterable[Any]", given))
@@ -482,7 +482,7 @@ def _row(given: Any, at: int) -> Row:
     """Return a passage as a row.
 
     Raises:
-        DataError: It is not one; names the index.
+        DataError: It is not a passage; names the index.
     """
     try:
         passage = given if isinstance(given, Passage) else Passage(**given)
@@ -506,7 +506,7 @@ def _found(connection: sqlite3.Connection, statement: str, given: Sequence[Any])
 
 
 def _check_search(query: Any, k: Any) -> None:
-    """Raise ArgumentError for what is not a text, or not a count."""
+    """Raise ArgumentError for a query that is not a text, or a `k` that is not a count."""
     if not isinstance(query, str):
         raise errors.ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
     if type(k) is not int or k < 1:
@@ -514,7 +514,7 @@ def _check_search(query: Any, k: Any) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a text without case and accents, with spaces around the signs that are words of their own."""
+    """Return a text without case and accents, with spaces around each Chinese or Japanese character."""
     text = text.casefold()
     if not text.isascii():
         text = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
@@ -522,7 +522,7 @@ def _plain(text: str) -> str:
 
 
 def _packed(vector: Sequence[float]) -> bytes:
-    """Return a vector of length one as bytes; none for a zero vector, which has no direction."""
+    """Return a vector, normalised, as bytes; no bytes for a zero vector, which has no direction."""
     length = math.hypot(*vector)
     return array("d", [number / length for number in vector]).tobytes() if length else b""
 
@@ -530,7 +530,7 @@ def _packed(vector: Sequence[float]) -> bytes:
 def _cosine_to(vector: Sequence[float]) -> Callable[[bytes], float]:
     """Return a function from a packed vector to its cosine. Hot: called for every passage.
 
-    Of vectors of length one it is 1 - d * d / 2 for their distance d, which Python computes faster than their product.
+    For unit vectors it is 1 - d * d / 2 with their distance d, which Python computes faster than their dot product.
     """
     length = math.hypot(*vector)
     own = tuple([number / (length or 1.0) for number in vector])
@@ -565,7 +565,7 @@ tree.register_impl(
 
 @register_own()
 class Passages(data.DataModel, defer_build=True):
-    """What a search found.
+    """The passages that a search found.
 
     Attributes:
         passages: The passages, the best first.
@@ -576,13 +576,13 @@ class Passages(data.DataModel, defer_build=True):
 
 @register_own()
 class Retrieve(Module):
-    """Finds the passages of an index that fit a text of the inputs.
+    """Finds the passages of an index that fit a text in the inputs.
 
     Args:
         index: A `KeywordIndex`, a `VectorIndex`, or an `Index` of your own. It is held by reference: a saved program
-            has its name alone, and `sm.load(path, indexes={name: index})` hands over a live one.
+            holds only its name, and `sm.load(path, indexes={name: index})` supplies a live one.
         k: How many passages at most.
-        field: The field of the inputs that is the query; None for the only text among them.
+        field: The field of the inputs that holds the query; None for the only text among them.
         return_inputs: Whether the output begins with the fields of the inputs.
         **options: Those of `Module`.
 
@@ -623,29 +623,29 @@ class Retrieve(Module):
         self.index, self.k, self.field, self.return_inputs = index, k, field, return_inputs
 
     async def call(self, inputs: Any) -> Any:
-        """Return what the index finds for the query in the inputs."""
+        """Return the passages that the index finds for the query in the inputs."""
         query = inputs[self._query_field(inputs)]
         self.index.check_bound()
         passages = Passages(passages=await self.index.search(query, self.k)).to_json_data_model()
         return data.ops.concat(inputs, passages) if self.return_inputs else passages
 
     async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the passages as a symbol, with `return_inputs` after the fields of the inputs."""
+        """Return the passages as a symbol; with `return_inputs` after the fields of the inputs."""
         self._query_field(inputs)
         passages = data.symbol(data.schema_of(Passages), Passages)
         return data.ops.concat(inputs, passages) if self.return_inputs else passages
 
     def _query_field(self, inputs: Any) -> str:
-        """Return the name of the field that is the query.
+        """Return the name of the field that holds the query.
 
         Raises:
-            SchemaError: There is none, or it is not clear which.
+            SchemaError: There is none, or it is ambiguous.
         """
         fields = data.parts_of(data.schema_of(inputs)).fields
         texts = [name for name, schema in fields.items() if schema.get("type") in _TEXT]
         if self.field in texts or (self.field is None and len(texts) == 1):
             return self.field or texts[0]
         hint = "" if self.field is None else did_you_mean(self.field, texts)
-        what = "no field=... says which text is the query" if self.field is None else f"no text {self.field!r}"
+        what = "pass field=... to choose the query" if self.field is None else f"no text {self.field!r}"
         has = f"the inputs have {', '.join(texts) or 'none'}"
         raise errors.SchemaError(f"{self.path or self.name}: {what}; {has}.{hint}")
