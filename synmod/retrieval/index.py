@@ -646,6 +646,6 @@ class Retrieve(Module):
         if self.field in texts or (self.field is None and len(texts) == 1):
             return self.field or texts[0]
         hint = "" if self.field is None else did_you_mean(self.field, texts)
-        what = "pass field=... to choose the query" if self.field is None else f"no text {self.field!r}"
+        what = "no field=... names the text to search for" if self.field is None else f"no text {self.field!r}"
         has = f"the inputs have {', '.join(texts) or 'none'}"
         raise errors.SchemaError(f"{self.path or self.name}: {what}; {has}.{hint}")

@@ -1,8 +1,8 @@
 """Test doubles, public: language models that need no provider, and tasks whose best score is known.
 
 Floor: above everything; nothing inside synmod imports it. Purpose: to test programs offline and exactly.
-State: none. Speed: a call of a double costs what the layers of a model call cost.
-Must never know: a network, a key, a file outside of what a test hands it.
+State: none. Speed: a call of a double costs only the layers of a model call.
+Must never know: a network, a key, a file that a test does not pass to it.
 """
 
 from .instances import instance_of, text_for

@@ -1,6 +1,6 @@
 """Fixtures for pytest: `pytest_plugins = ["synmod.testing.fixtures"]` in the `conftest.py` at the root of your tests.
 
-They are not registered by an entry point, which would import synmod into every run of pytest in the environment, before
+They are not registered by an entry point, which would import synmod in every pytest run of the environment, before
 coverage is measured.
 """
 
@@ -15,15 +15,15 @@ from .models import Double
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let only doubles and `embedded/*` send while a test runs, in all its tasks and threads.
+    """Refuse calls of all models but doubles and `embedded/*` during a test, in all its tasks and threads.
 
     Raises:
-        AssertionError: By a call of any other model, before anything is sent; names the model and the module.
+        AssertionError: Raised by a call of any other model, before anything is sent; names the model and the module.
 
     Example:
         `def test_the_desk(no_network): ...`, or `pytestmark = pytest.mark.usefixtures("no_network")` for a file.
 
-    Source: pytest-socket; differs: it names the module that wanted to call a model.
+    Source: pytest-socket; differs: it names the module that called a model.
     """
     slot: Any = vars(lm.SharedModel)["adapter"]
 
@@ -35,14 +35,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Refusing(NamedTuple):
-    """The adapter of a model that may not send."""
+    """The adapter of a model that is refused."""
 
     model: str
     name: str = "refusing"
     version: int = 1
 
-    def check(self, request: object) -> NoReturn:  # noqa: ARG002  # no request may leave
-        """Raise before anything is done."""
+    def check(self, request: object) -> NoReturn:  # noqa: ARG002  # every request is refused
+        """Raise AssertionError for every request."""
         frame = scope.current_call()
         place = "outside a module" if frame is None else f"in {frame.path or frame.name!r}"
         remedy = "Answer by a double: `with sm.use_language_models(ScriptedLM([...])):`, or record a cassette"

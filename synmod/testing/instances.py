@@ -1,7 +1,7 @@
-"""Instances: values that satisfy a schema, drawn at random and the same for the same seed.
+"""Instances: random values that satisfy a schema, the same for the same seed.
 
-A draw takes references and alternatives into each part and follows the keywords that data models write; the whole is
-then validated, and drawn again a little plainer where it fails.
+A draw resolves references and alternatives in each part and follows the keywords that data models write. The whole
+value is then validated and, if invalid, drawn again with fewer optional parts.
 """
 
 import math
@@ -14,8 +14,8 @@ from typing import Any, Final
 from synmod import data, leaves, lm
 
 _TRIES: Final = 60
-_DEEPEST: Final = 6  # no optional parts from here on
-_BOTTOM: Final = 40  # a schema whose values never end
+_DEEPEST: Final = 6  # no optional parts at this depth or below
+_BOTTOM: Final = 40  # reached only by a schema with infinite values
 _USUAL_SPAN: Final = 100
 _WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
 _FORMATS: Final[Mapping[str, str]] = {
@@ -36,21 +36,21 @@ def instance_of(schema: data.Schema, seed: int, purpose: str) -> leaves.Json:
 
     Args:
         schema: A schema of the kind that data models write.
-        seed: Number of the sequence of draws.
-        purpose: What the draw is for; another text gives another value.
+        seed: Seed of the draws.
+        purpose: Purpose of the draw; a different text gives a different value.
 
     Returns:
         A valid value, the same for the same arguments on every platform.
 
     Raises:
-        AssertionError: No draw was valid: the schema contradicts itself, or needs more than can be guessed.
+        AssertionError: No draw was valid: the schema contradicts itself, or a valid value is too unlikely.
 
     Example:
         >>> from synmod.data import declare
         >>> instance_of(declare({"enum": [3]}, root="any"), 0, "doc")
         3
 
-    Source: hypothesis-jsonschema; differs: no search, a small draw and a check.
+    Source: hypothesis-jsonschema; differs: draw and check, no search.
     """
     fault = ""
     for step in range(_TRIES):
@@ -67,9 +67,9 @@ class _Drawing:
     """One draw.
 
     Args:
-        root: The whole schema, to which references refer.
-        random: Where chance comes from.
-        likes: How likely optional parts are, from 0 to 1.
+        root: The whole schema, in which references are resolved.
+        random: The source of randomness.
+        likes: Probability of an optional part.
     """
 
     def __init__(self, root: data.Schema, random: Random, likes: float) -> None:
@@ -98,11 +98,11 @@ class _Drawing:
         return None if kind == "null" else _number(part, self.random, whole=kind == "integer")
 
     def _likes_more(self, depth: int) -> bool:
-        """Draw whether an optional part is there; never deep down."""
+        """Draw whether to include an optional part; never at great depth."""
         return depth < _DEEPEST and self.random.random() < self.likes
 
     def _in_place(self, schema: leaves.Json, depth: int) -> dict[str, leaves.Json]:
-        """Take references and alternatives into the part itself; alternatives are drawn."""
+        """Merge references and a drawn alternative into the part itself."""
         part = _joined(schema, {})
         for _ in range(2 * _BOTTOM):
             word = next((word for word in ("$ref", "allOf", "anyOf", "oneOf") if word in part), None)
@@ -120,7 +120,7 @@ class _Drawing:
         return part
 
     def _weight(self, part: leaves.Json) -> int:
-        """Return how much an alternative needs: null and constants least, what has parts of its own most."""
+        """Return how complex an alternative is: null and constants least, nested alternatives most."""
         while leaves.is_object(part) and "$ref" in part:
             part = data.target_of(self.root, part["$ref"])
         if not leaves.is_object(part) or part.get("type") == "null" or "const" in part or "enum" in part:
@@ -130,7 +130,7 @@ class _Drawing:
         return 4 if not {"anyOf", "oneOf", "allOf"}.isdisjoint(part) else 1
 
     def _kind(self, part: Mapping[str, leaves.Json], depth: int) -> str:
-        """Choose a type."""
+        """Return the type to draw."""
         kinds = part.get("type")
         if isinstance(kinds, str):
             return kinds
@@ -141,7 +141,7 @@ class _Drawing:
         return self.random.choice((plain if depth >= _DEEPEST else None) or kinds)
 
     def _object(self, part: Mapping[str, leaves.Json], depth: int) -> dict[str, leaves.Json]:
-        """Draw an object: what is required, some of what is optional, and as many more as it takes."""
+        """Draw an object: required fields, some optional ones, and as many more as needed."""
         declared: Mapping[str, leaves.Json] = part.get("properties", {})
         required = list(part.get("required", ()))
         names = [name for name in declared if name in required or self._likes_more(depth)]
@@ -162,7 +162,7 @@ class _Drawing:
         return drawn
 
     def _array(self, part: Mapping[str, leaves.Json], depth: int) -> list[leaves.Json]:
-        """Draw an array: the items that have a place, then as many as it takes."""
+        """Draw an array: the prefix items, then as many more as needed."""
         placed: list[leaves.Json] = list(part.get("prefixItems", ()))
         rest = part.get("items", True)
         least = part.get("minItems", 0)
@@ -193,7 +193,7 @@ _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def _joined(one: leaves.Json, other: leaves.Json) -> dict[str, leaves.Json]:
-    """Join two schemas that hold for one value; of what cannot be joined the second holds."""
+    """Merge two schemas for one value; the second wins where keywords cannot be merged."""
     left = dict(one) if leaves.is_object(one) else {}
     right = dict(other) if leaves.is_object(other) else {}
     return {
@@ -209,7 +209,7 @@ def _joined(one: leaves.Json, other: leaves.Json) -> dict[str, leaves.Json]:
 
 
 def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> float:
-    """Draw a number within its bounds, a multiple where that is asked."""
+    """Draw a number within its bounds, a multiple of `multipleOf` if given."""
     lows = [part[name] for name in ("minimum", "exclusiveMinimum") if name in part]
     highs = [part[name] for name in ("maximum", "exclusiveMaximum") if name in part]
     high = min(highs, default=math.inf)
@@ -219,7 +219,7 @@ def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> 
 
 
 def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
-    """Draw a text of the right length, by its pattern or format where it has one."""
+    """Draw a text of the right length, by its pattern or format if it has one."""
     least, most = int(part.get("minLength", 0)), part.get("maxLength", math.inf)
     if "pattern" in part:
         text = text_for(part["pattern"], random)
@@ -232,11 +232,11 @@ def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
 
 
 _PARSER: Final[Any] = vars(re)["_parser"]
-"""Python's reader of regular expressions; its stubs leave it out."""
+"""Python's parser of regular expressions, which the type stubs leave out."""
 
 
 def text_for(pattern: str, random: Random) -> str:
-    """Draw a text in which a regular expression is found; any text where Python cannot read the expression."""
+    """Draw a text in which a regular expression is found; any text if Python cannot parse the expression."""
     try:
         tree = _PARSER.parse(pattern)
     except re.error:
@@ -245,7 +245,7 @@ def text_for(pattern: str, random: Random) -> str:
 
 
 def _spelled(tree: Any, random: Random) -> str:
-    """Draw a text for a parsed expression: its parts one after the other."""
+    """Draw a text for a parsed expression, part by part."""
     text = ""
     for code, argument in tree:
         name = str(code)

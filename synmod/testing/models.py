@@ -1,4 +1,4 @@
-"""Language models that need no provider, for tests: with a function, a script, or an instance of the schema for answer.
+"""Language models without a provider, for tests: they answer by a function, a script, or an instance of the schema.
 
 Only the adapter is replaced: reading, repair, retries, counters and events are those of every `LanguageModel`.
 """
@@ -23,7 +23,7 @@ _OF_CONNECTION: Final = frozenset(
 
 
 class DoubleAdapter:
-    """An adapter that answers with what a function returns for a request."""
+    """An adapter that answers by a function of the request."""
 
     __slots__ = ("answer", "latency_s", "name", "requests", "version")
 
@@ -35,7 +35,7 @@ class DoubleAdapter:
         self.requests: list[LMRequest] = []
 
     def send(self, request: LMRequest) -> Awaitable[LMReply] | LMReply:
-        """Answer one request, at once where nothing waits."""
+        """Answer one request, without a wait if nothing is async."""
         self.requests.append(request)
         if self.latency_s:
             return self._later(request)
@@ -53,7 +53,7 @@ class DoubleAdapter:
             yield piece if isinstance(piece, LMChunk) else reply_of(piece, request)
 
     async def _later(self, request: LMRequest, item: Any = None) -> LMReply:
-        """Answer after the latency, or with what an async function returns."""
+        """Answer after the latency, or with the result of an async function."""
         if self.latency_s:
             await aio.sleep(self.latency_s)
             item = self.answer(request)
@@ -80,7 +80,7 @@ class Double(LanguageModel):
 class Standing(Double):
     """A double in front of another model, whose settings and secrets it takes over.
 
-    Its own layers are the only ones: a request goes to the adapter of the other model at once, by `passed_on`.
+    `passed_on` sends a request directly to the adapter of the other model, so the layers of a call run only once.
     """
 
     __slots__ = ("_behind",)
@@ -93,7 +93,7 @@ class Standing(Double):
         self.secrets = behind.secrets
 
     async def passed_on(self, request: LMRequest) -> LMReply:
-        """Send one request by the adapter of the model behind."""
+        """Send one request by the adapter of the other model."""
         adapter = self._behind.adapter
         if (check := getattr(adapter, "check", None)) is not None:
             check(request)
@@ -109,7 +109,7 @@ def _is_stream(item: Any) -> bool:
 
 
 def _joined(pieces: list[Any], request: LMRequest) -> LMReply:
-    """Return the reply that pieces make, as a call that is not streamed gets it."""
+    """Return the reply that pieces form, for a call that is not streamed."""
     chunks = [piece for piece in pieces if isinstance(piece, LMChunk)]
     text, reasoning = ("".join(getattr(chunk, name) for chunk in chunks) for name in ("text", "reasoning"))
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
@@ -118,7 +118,7 @@ def _joined(pieces: list[Any], request: LMRequest) -> LMReply:
 
 
 def reply_of(item: Any, request: LMRequest) -> LMReply:
-    """Turn an item into a reply: text as it is, a value as its JSON text, a reply as it is; an exception is raised."""
+    """Return the reply for an item: a text or reply as it is, a value as its JSON text; raise an exception."""
     if isinstance(item, LMReply):
         return item
     if isinstance(item, BaseException):
@@ -135,7 +135,7 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
 
 
 class FunctionLM(Double):
-    """A model that answers with what a function returns.
+    """A model that answers with the result of a function.
 
     Args:
         fn: Receives the `LMRequest`, plain or async; returns a str (the text), JSON or a data model (as JSON text), a
@@ -174,8 +174,8 @@ class ScriptedLM(Double):
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
     Raises:
-        ConfigError: `replies` is neither; a keyword is unknown ('Did you mean').
-        AssertionError: By a call: there is no reply left; with path, number and the last message.
+        ConfigError: `replies` is neither a list nor such a mapping; a keyword is unknown ('Did you mean').
+        AssertionError: Raised by a call if no reply is left; with path, number and the last message.
 
     Example:
         >>> lm = ScriptedLM(["Paris"])
@@ -219,7 +219,7 @@ class ScriptedLM(Double):
             raise AssertionError(f"ScriptedLM: replies were not used: {', '.join(left)}.")
 
     def _next(self, request: LMRequest) -> Any:
-        """Return the next reply for the module that calls: by the path itself, else by the first glob that fits."""
+        """Return the next reply for the calling module: by its path, else by the first glob that matches."""
         frame = scope.current_call()
         places = ("",) if frame is None else (frame.path, frame.name) if not frame.path else (frame.path,)
         fitting = [glob for glob in self._replies if any(_fits(_steps(place), _steps(glob)) for place in places)]
@@ -237,7 +237,7 @@ class ScriptedLM(Double):
 
 
 def _steps(path: str) -> list[str]:
-    """Return the steps of a path or glob; none of the empty path."""
+    """Return the steps of a path or glob; none for the empty path."""
     return path.split("/") if path else []
 
 
@@ -251,17 +251,17 @@ def _fits(steps: Sequence[str], glob: Sequence[str]) -> bool:
 
 
 class SchemaLM(Double):
-    """A model that answers with a valid instance of the schema, and with some text where there is none.
+    """A model that answers with a valid instance of the schema, or some text without a schema.
 
     Args:
-        seed: Another seed gives other answers.
-        tool_calls: In how many first turns of a conversation each tool on offer is called once, with valid arguments.
+        seed: A different seed gives different answers.
+        tool_calls: Number of initial turns that call each tool on offer once, with valid arguments.
         latency_s: Seconds that each request takes.
         **lm: Keywords of `LanguageModel`: `model`, too, and `backoff=True` to wait between attempts as a real one does.
 
     Raises:
         ConfigError: A keyword is unknown ('Did you mean').
-        AssertionError: By a call: the schema cannot be satisfied, or needs more than can be guessed.
+        AssertionError: Raised by a call if no valid instance was found.
 
     Example:
         >>> sm.run(SchemaLM()("Hi", {"type": "object", "required": ["n"], "properties": {"n": {"const": 1}}})).json
@@ -277,7 +277,7 @@ class SchemaLM(Double):
         self._seed, self._tool_calls = seed, tool_calls
 
     def _instance(self, request: LMRequest) -> str | list[data.ToolCall]:
-        """Return the answer to a request, a function of seed and request."""
+        """Return the answer to a request, determined by seed and request."""
         purpose = _digest(request)
         turn = sum("tool_calls" in each for each in request.messages)
         if request.tools and request.tool_choice != "none" and turn < self._tool_calls:
@@ -291,10 +291,10 @@ class SchemaLM(Double):
 
 
 def _digest(request: LMRequest) -> str:
-    """Return a text that differs for different requests."""
+    """Return a digest of a request."""
     tools = None if request.tools is None else frozen_list(request.tools)
-    said = [frozen_list(request.messages), request.schema, tools, frozen_dict(dict(request.params)), request.sample]
-    return hashlib.sha256(data.dump_json(frozen_list(said)).encode()).hexdigest()
+    content = [frozen_list(request.messages), request.schema, tools, frozen_dict(dict(request.params)), request.sample]
+    return hashlib.sha256(data.dump_json(frozen_list(content)).encode()).hexdigest()
 
 
 # -- saves -------------------------------------------------------------------------------------------------------------
@@ -308,11 +308,11 @@ def assert_saves(module: Any, **load: Any) -> Any:
         **load: Keywords of `sm.loads`, such as `custom_objects`.
 
     Returns:
-        The loaded one.
+        The loaded module.
 
     Raises:
         AssertionError: Names the first difference.
-        SaveError, LoadError: It cannot be saved, or not be loaded again.
+        SaveError, LoadError: It cannot be saved, or cannot be loaded again.
 
     Example:
         >>> import synmod as sm
@@ -327,7 +327,7 @@ def assert_saves(module: Any, **load: Any) -> Any:
     if first != second:
         raise AssertionError(_first_line_apart(first, second))
     (graph, values), (graph_again, values_again) = tree.split(module), tree.split(again)
-    if graph != graph_again and graph.to_json() != graph_again.to_json():  # a handle kept out of files is never equal
+    if graph != graph_again and graph.to_json() != graph_again.to_json():  # a handle that no file holds is never equal
         apart = graph.diff(graph_again)
         where = path_str(apart[0]) if apart else ""
         raise AssertionError(f"The graph is another one after a load, first at {where!r}.")
@@ -338,7 +338,7 @@ def assert_saves(module: Any, **load: Any) -> Any:
 
 
 def _first_line_apart(first: str, second: str) -> str:
-    """Return where two texts differ, with the lines around."""
+    """Return where two texts first differ, with the lines before."""
     one, other = first.splitlines(), second.splitlines()
     number = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     around = "\n".join(f"    {line}" for line in one[max(0, number - 5) : number])
@@ -349,5 +349,5 @@ def _first_line_apart(first: str, second: str) -> str:
 
 
 def _line(lines: list[str], number: int) -> str:
-    """Return a line, or a word for the end."""
+    """Return a line, or a mark for the end of the text."""
     return lines[number] if number < len(lines) else "(the end)"

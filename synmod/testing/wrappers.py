@@ -1,4 +1,4 @@
-"""Models in front of another one: replies recorded once and replayed (`RecordReplayLM`), and faults (`ChaosLM`)."""
+"""Models in front of another one: `RecordReplayLM` records and replays its replies, `ChaosLM` adds faults."""
 
 import difflib
 import os
@@ -26,22 +26,22 @@ class RecordReplayLM(Standing):
     """A model that replays the replies in a cassette, and records those that are missing.
 
     A cassette is a file of JSON lines, `{"request": ..., "nth": ..., "reply": ...}`, to be read, diffed and committed.
-    It holds neither headers nor addresses, and `***` for every known secret. A reply is found by all that it depends
-    on: model, messages, schema, tools, sampling parameters, sample; not by endpoint, key or adapter. Equal requests
-    get their replies in the order in which they were sent; no other order counts. Failures are not recorded. A line is
-    written whole as soon as its reply arrives. One process records at a time.
+    It holds neither headers nor addresses, and `***` for every known secret. A reply is found by everything that it
+    depends on: model, messages, schema, tools, sampling parameters, sample; not by endpoint, key or adapter. Equal
+    requests get their replies in the order in which they were sent; the order of others does not matter. Failures are
+    not recorded. A line is written in one piece as soon as its reply arrives. One process records at a time.
 
     Args:
         path: The cassette; made, with its folder, by the first reply that is recorded.
-        lm: The model to record by, or its string; requests go to its adapter, under its settings but for cache and
-            fallback. Nothing of it is opened while every reply is found. None to replay only: the model string is
-            then that of the first request in the cassette.
-        on_missing: What to do where no reply is found: "record" (an error without `lm`), or "error", as in CI.
+        lm: The model to record from, or its string; requests go to its adapter, with its settings except cache and
+            fallback. It opens no connection while every reply is found. None to replay only: the model string is then
+            that of the first request in the cassette.
+        on_missing: What to do if no reply is found: "record" (an error without `lm`), or "error", as in CI.
         **keywords: Keywords of `LanguageModel`, which win over those of `lm`.
 
     Raises:
-        ConfigError: A keyword is unknown ('Did you mean'), or `on_missing` is neither.
-        CassetteError: The file is not a cassette. By a call: no reply is recorded for the request; shows the nearest
+        ConfigError: A keyword is unknown ('Did you mean'), or `on_missing` is neither "record" nor "error".
+        CassetteError: The file is not a cassette. When called: no reply is recorded for the request; shows the nearest
             recorded one and the difference.
 
     Example:
@@ -87,9 +87,9 @@ class RecordReplayLM(Standing):
         super().__init__(self._answer, model_from(lm, "RecordReplayLM"), keywords)
 
     async def _answer(self, request: LMRequest) -> LMReply:
-        """Return the recorded reply; where there is none, record one."""
+        """Return the recorded reply; record one if there is none."""
         content = {**request_content(request, self.adapter)}
-        del content["adapter"]  # a cassette holds whichever way the model is reached
+        del content["adapter"]  # a cassette does not depend on the adapter
         wanted = data.parse_json(self._without_secrets(content))
         key = cache.key_of(wanted)
         with self._lock:
@@ -108,13 +108,13 @@ class RecordReplayLM(Standing):
                 with self._path.open("ab", buffering=0) as file:
                     file.write(line)
             return reply
-        except BaseException:  # whoever sends the request again is the nth
+        except BaseException:  # the next equal request takes this number
             with self._lock:
                 self._taken[key].discard(nth)
             raise
 
     def _without_secrets(self, json: leaves.Json) -> str:
-        """Return JSON as text in which no known secret stands."""
+        """Return JSON as text, without known secrets."""
         return without_secrets(data.dump_json(json), self.known_secrets())
 
     def _missing(self, key: str, wanted: leaves.Json, nth: int) -> errors.CassetteError:
@@ -134,12 +134,12 @@ class RecordReplayLM(Standing):
 
 
 def _lines(request: leaves.Json) -> list[str]:
-    """Return a request as lines to compare; the lines of its texts are lines of their own."""
+    """Return a request as lines to compare, with the texts in it split into lines."""
     return data.dump_json(request, indent=1).replace("\\n", "\n").splitlines()
 
 
 def _as_json(reply: LMReply) -> leaves.Json:
-    """Return what a provider answered, without what was left at its default."""
+    """Return the provider's part of a reply as JSON, without default values."""
     usage = {name: value for name, value in asdict(reply.usage).items() if value != _NO_USAGE[name]}
     calls = [leaves.frozen(call) for call in reply.tool_calls]
     known = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning}
@@ -148,11 +148,11 @@ def _as_json(reply: LMReply) -> leaves.Json:
 
 
 def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMReply]]:
-    """Return (request, number among equal ones, reply) of each line of a cassette; no file is an empty one.
+    """Return (request, number among equal ones, reply) for each line of a cassette; none without a file.
 
     Args:
-        path: The file. A line that a crash cut off is left out.
-        mend: Whether to cut such a line from the file, so that the next one can be added.
+        path: The file. An incomplete last line, left by a crash, is ignored.
+        mend: Whether to remove such a line from the file, so that the next one can be added.
 
     Raises:
         CassetteError: The file cannot be read, or a line is not such a record; names it.
@@ -202,12 +202,12 @@ _HOSTILE: Final = (
 
 
 class Fault(NamedTuple):
-    """One thing that a `ChaosLM` did.
+    """One fault of a `ChaosLM`.
 
     Attributes:
         kind: The name of its share, such as `truncated`.
         path: Path of the module that called, "" outside a module call.
-        request: The request that it was done to.
+        request: The request that it affected.
     """
 
     kind: str
@@ -216,10 +216,10 @@ class Fault(NamedTuple):
 
 
 class ChaosLM(Standing):
-    """A model in front of another one that fails, dawdles and misbehaves as real providers do.
+    """A model in front of another one that fails, stalls and misbehaves as real providers do.
 
-    What is done to a request is drawn from the seed, the request, and how often it was seen; so it depends neither on
-    the order of concurrent calls nor on time. Each share is a probability per request, 0 by default:
+    The fault of a request is drawn from the seed, the request, and how often it was seen, so it depends neither on the
+    order of concurrent calls nor on time. Each share is a probability per request, 0 by default:
 
     | share | what the request gets |
     |---|---|
@@ -232,18 +232,18 @@ class ChaosLM(Standing):
     | `wrong_schema` | JSON that the schema forbids |
     | `adversarial` | a valid reply full of markers, paths and templates, or a call of a tool that was never offered |
 
-    Without a schema `fenced`, `prose` and `wrong_schema` do nothing; a reply that calls tools is only replaced whole.
+    Without a schema `fenced`, `prose` and `wrong_schema` do nothing. A reply with tool calls is only replaced whole.
 
     Args:
-        lm: The model that answers, or its string; by default a `SchemaLM`. Requests go to its adapter, under its
-            settings but for cache and fallback.
-        seed: Another seed gives other faults.
+        lm: The model that answers, or its string; by default a `SchemaLM`. Requests go to its adapter, with its
+            settings except cache and fallback.
+        seed: A different seed gives different faults.
         latency_s: Seconds that each request takes, or a range `(least, most)` to draw from.
-        retry_after_s: How long a rate limit has callers wait.
+        retry_after_s: The `retry_after_s` of a rate limit.
         **shares_and_lm: The shares, and keywords of `LanguageModel`, which win over those of `lm`.
 
     Raises:
-        ConfigError: A share is not a probability, or all together are above 1; a keyword is unknown ('Did you mean').
+        ConfigError: A share is not a probability, or their sum is above 1; a keyword is unknown ('Did you mean').
 
     Example:
         >>> from synmod.testing import ScriptedLM
@@ -279,7 +279,7 @@ class ChaosLM(Standing):
         self.faults: list[Fault] = []
 
     async def _answer(self, request: LMRequest) -> LMReply:
-        """Answer one request, well or not."""
+        """Answer one request, perhaps with a fault."""
         purpose = cache.key_of(request_content(request, self.adapter))
         with self._lock:
             self._seen[purpose] += 1
@@ -300,7 +300,7 @@ class ChaosLM(Standing):
         return spoilt
 
     def _drawn(self, number: float) -> str:
-        """Return the fault that a number in [0, 1) stands for, "" for none."""
+        """Return the fault that a number in [0, 1) selects; "" for none."""
         for kind, share in self._shares.items():
             number -= share
             if number < 0:
@@ -309,7 +309,7 @@ class ChaosLM(Standing):
 
 
 def _spoilt(kind: str, reply: LMReply, schema: data.Schema | None, random: Random) -> LMReply:
-    """Return a reply with a fault in it; the same one where the fault does not apply."""
+    """Return a reply with a fault; the same reply if the fault does not apply."""
     text = reply.text
     if kind == "adversarial" and random.random() < 1 / len(_HOSTILE):
         call = data.ToolCall(id="call_1", name="os_system", arguments={"command": random.choice(_HOSTILE)})
@@ -332,7 +332,7 @@ def _spoilt(kind: str, reply: LMReply, schema: data.Schema | None, random: Rando
 
 
 def _read(text: str) -> leaves.Json:
-    """Return the JSON of a reply, None where it is not JSON."""
+    """Return the JSON of a reply; None if it is not JSON."""
     try:
         return leaves.parse_json(text)
     except ValueError:
@@ -340,7 +340,7 @@ def _read(text: str) -> leaves.Json:
 
 
 def _forbid(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
-    """Replace a value by one that is not allowed: without a field, with one of another type, or another value."""
+    """Replace the value in `holder` by an invalid one: a field less, a field of another type, or another value."""
     json: leaves.Json = holder[0]
     near: list[leaves.Json] = []
     others: list[leaves.Json] = [{}, [], "wrong", -1, None]
@@ -352,7 +352,7 @@ def _forbid(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool]
 
 
 def _poison(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
-    """Put a hostile text in place of each string in a value that may be any text."""
+    """Replace each string in the value of `holder` by a hostile text, where the schema allows any text."""
     pending: list[dict[Any, Any] | list[Any]] = [holder]
     while pending:
         nest = pending.pop()
