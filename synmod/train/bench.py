@@ -28,7 +28,7 @@ from synmod.tree import State, state as state_of
 from .batches import ROW
 from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackByPath, FeedbackItem, Race, Routing, Target, values_at
-from .rollouts import Executor, Ran, Rollout
+from .rollouts import CallRecord, Executor, Ran, Rollout
 from .runs import Budget, Key, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]
@@ -150,6 +150,7 @@ class Bench:
         self._under_way: dict[Key, aio.Gate | None] = {}
         """Where others wait for a rollout; None where nobody does."""
         self._done: dict[Key, Rollout] = {}
+        self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._counted: set[Key] = set()
         """Keys of the rollouts that were needed, those under way included."""
         self._candidates: dict[str, Known] = {}
@@ -444,7 +445,9 @@ class Bench:
                 if split == "train":
                     self._trained[known.state.fingerprint, rollout.id, rollout.sample] = rollout
         self._check_outage(credited, split, found)
-        return found if calls else [replace(each, calls=()) if each.calls else each for each in found]
+        if calls:  # hot: rollouts are made without them, and made anew only where they are wanted
+            return [replace(each, calls=self._calls.get(job[0], ())) for job, each in zip(jobs, found, strict=True)]
+        return found
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
@@ -477,6 +480,7 @@ class Bench:
                 if ended := self._under_way.pop(key):
                     ended.wake_all()
             rollout = self._judged(ran, example, state, sample)
+            self._calls[key] = ran.calls
             if rollout.void:
                 return rollout
             self._done[key] = rollout
@@ -499,7 +503,7 @@ class Bench:
             self._routing.check(ran.feedback)
         return ran.result(
             Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
-            void=ran.fault == "void", calls=ran.calls,
+            void=ran.fault == "void",
         )  # fmt: skip
 
     def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:

@@ -270,11 +270,7 @@ def module_checkpoint(
 
     Source: MXNet's `callback.module_checkpoint`.
     """
-
-    def save(epoch: int, *_: object) -> None:
-        trainer.save_checkpoint(prefix, epoch, save_optimizer_states)
-
-    return _every(period, save)
+    return _every(period, lambda epoch, *_: trainer.save_checkpoint(prefix, epoch, save_optimizer_states))
 
 
 def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
