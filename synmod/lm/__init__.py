@@ -1,4 +1,4 @@
-"""Language models: a dependency handed to modules, one async call in front of every provider.
+"""Language models: a dependency passed to modules, one async call in front of every provider.
 
 Floor: 5. Purpose: LanguageModel, one call with its retries, repairs and budgets, prompts, adapters, the default model.
 State: the default model of the process, the models made from strings, connections per event loop. Speed: a call of a

@@ -211,19 +211,18 @@ async def reported(
 
 async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
     """Return a valid reply, from the cache if the model has one; deliver its last piece if it is streamed."""
-    if call.model.cache is None:
-        await call.prepare(request)
-        reply = await _valid(call, request)
-    else:
-        reply = await _found_or_asked(call, request, call.model.cache)
+    reply = await _found_or_asked(call, request)
     return reply if call.relay is None else await call.relay.finish(reply, call.started)
 
 
-async def _found_or_asked(call: ModelCall, request: LMRequest, cache: Cache) -> LMReply:
+async def _found_or_asked(call: ModelCall, request: LMRequest) -> LMReply:
     """Return the cached reply, or that of an equal call under way; request one if there is neither.
 
     A reply is cached before it is returned, unless it was cut off or quotes a secret.
     """
+    if (cache := call.model.cache) is None:
+        await call.prepare(request)
+        return await _valid(call, request)
     key = request_key(call.model, request)
 
     async def find() -> LMReply | None:

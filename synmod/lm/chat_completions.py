@@ -14,7 +14,7 @@ import re
 import ssl
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
@@ -527,10 +527,9 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
         headers: Headers of the answer, by lower-case name.
         body: Its text, scrubbed of secrets.
     """
-    try:
+    quoted = ""
+    with suppress(ValueError):
         quoted = message_in(parse_json(body))
-    except ValueError:
-        quoted = ""
     quoted = quoted or body.strip() or f"HTTP status {status}"
     return _made(_kind(status, body.casefold()), status, headers, quoted)
 

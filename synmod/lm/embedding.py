@@ -100,7 +100,7 @@ class EmbeddingModel(SharedModel):
             AuthError: No key, or one that is refused.
             RequestError: The provider refuses the request.
             ContextWindowError: A text is too long.
-            RateLimitError, UnavailableError: Still so after all attempts.
+            RateLimitError, UnavailableError: The last attempt failed too.
             ModelTimeout: `timeout_s` is over.
             BadReplyError: The reply does not hold one vector for each text, all of one length.
             UnboundModelError: The model was loaded from a file, which holds no connection.

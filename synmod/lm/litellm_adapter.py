@@ -216,7 +216,6 @@ def _remote_media(request: LMRequest) -> str:
 
 _INSTALL: Final = 'install it: pip install "litellm>=1.84,<2"'
 _SET_BEFORE_IMPORT: Final = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
-_LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _IGNORED: Final[tuple[dict[str, Any], ...]] = (
     {"module": r"litellm(\.|$)"},
     # It makes its coroutine in a worker thread; a request cancelled meanwhile leaves it without an await, and the
@@ -249,12 +248,10 @@ def _imported() -> Any:
         missing = f"litellm, which this model needs, cannot be imported ({error}); {_INSTALL}."
         raise UnavailableError(missing, sent=False) from None
     litellm.suppress_debug_info = True
-    for name in _LOGGERS:
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logger = logging.getLogger(name)
-        for handler in [handler for handler in logger.handlers if hasattr(handler, "stream")]:
-            logger.removeHandler(handler)
-        if not logger.handlers:  # a process may import it twice
-            logger.addHandler(logging.NullHandler())
+        others = [handler for handler in logger.handlers if not hasattr(handler, "stream")]
+        logger.handlers = others or [logging.NullHandler()]
     return litellm
 
 

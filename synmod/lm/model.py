@@ -387,7 +387,7 @@ class LanguageModel(SharedModel):
             AuthError: No key, or one that is refused.
             RequestError: The provider refuses the request.
             ContextWindowError: The prompt is too long.
-            RateLimitError, UnavailableError: Still so after all attempts.
+            RateLimitError, UnavailableError: The last attempt failed too.
             ModelTimeout: `timeout_s` is over, or the last attempt had no reply in `attempt_timeout_s`.
             BadReplyError: The reply is refused, cut off or invalid, or calls a tool that is not on offer or with
                 invalid arguments, also after repair.

@@ -162,22 +162,18 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
         return (("", "the model called a tool, and the call offered none"),)
     faults: list[tuple[str, str]] = []
     for index, call in enumerate(reply.tool_calls):
-        if call.name in known:
-            faults += _faults_of_arguments(call.function.arguments, known[call.name], f"/tool_calls/{index}/arguments")
-        else:
+        where = f"/tool_calls/{index}/arguments"
+        if call.name not in known:
             hint = did_you_mean(call.name, known)
             faults.append((f"/tool_calls/{index}/name", f"no tool is called {call.name!r:.100}.{hint}"))
+            continue
+        try:
+            found = problems(known[call.name], parse_frozen(call.function.arguments))
+        except (DataError, SchemaTooComplex) as error:
+            faults.append((where, str(error)))
+        else:
+            faults += [(f"{where}{each.pointer}", f"wanted {each.wanted}, got {each.got}") for each in found]
     return tuple(faults[:_MOST_ERRORS])
-
-
-def _faults_of_arguments(text: str, schema: Schema, where: str) -> list[tuple[str, str]]:
-    """Return the faults of the arguments of one call."""
-    try:
-        json = parse_frozen(text)
-        found = problems(schema, json)
-    except (DataError, SchemaTooComplex) as error:
-        return [(where, str(error))]
-    return [(f"{where}{problem.pointer}", f"wanted {problem.wanted}, got {problem.got}") for problem in found]
 
 
 def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
