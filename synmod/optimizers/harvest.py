@@ -68,7 +68,7 @@ class Harvest(NamedTuple):
         """Let the bench know of which rows each entry was made, so that no train row sees its own answer.
 
         Raises:
-            TrainerError: There is no entry at all.
+            TrainerError: There are no entries.
         """
         if not self:
             raise TrainerError(
@@ -82,7 +82,7 @@ class Harvest(NamedTuple):
 
     @property
     def rows(self) -> list[str]:
-        """The rows that there are entries of."""
+        """The rows that entries were made from."""
         return list(dict.fromkeys(entry.rows[0] for entries in self.entries.values() for entry in entries))
 
     def random_rows(self, most: int, rng: Random) -> list[str]:

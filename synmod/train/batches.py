@@ -53,7 +53,7 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
         filling: Whether rows that only fill it are among them.
 
     Raises:
-        TrainerError: It is no batch, its lists differ in length, it has no rows, or `pad` is not a number of them.
+        TrainerError: It is not a batch, its lists differ in length, it has no rows, or `pad` is not a number of them.
     """
     if not hasattr(batch, "data"):
         raise errors.TrainerError(f"A batch has `data`; got a {type(batch).__name__}: write sm.Batch(rows, labels).")

@@ -406,7 +406,7 @@ class Bench:
 
         Raises:
             BudgetExceeded: They do not fit into the room; nothing was run.
-            EvaluationError: Too much of what was run says nothing about the candidate: an outage, a broken reward.
+            EvaluationError: Too many rollouts have no score, through an outage or a broken reward.
             TrainerError: An id is that of no row.
             StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
@@ -507,7 +507,7 @@ class Bench:
         )  # fmt: skip
 
     def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:
-        """Raise where too many rollouts say nothing.
+        """Raise where too many rollouts have no score.
 
         Raises:
             EvaluationError: Void rows and errors of the reward, over a tenth of the step and at least five; or over
@@ -558,7 +558,7 @@ class Bench:
         return Race(True, fsum(gains), len(gains))
 
     def is_beaten(self, gains: Sequence[float]) -> bool:
-        """Whether paired differences say that a challenger is worse."""
+        """Whether a challenger is worse, by paired differences."""
         n = len(gains)
         if not n:
             return False
@@ -620,7 +620,7 @@ class Bench:
     # -- models and words ---------------------------------------------------------------------------------------------
 
     async def ask(self, module: Module, inputs: Any) -> JsonDataModel[Any]:
-        """Return what a module answers, called in phase `optimizer`; recorded, and drawn anew at each place.
+        """Return the output of a module, called in phase `optimizer`; recorded, and drawn anew at each place.
 
         Args:
             module: Such as a `Proposer`.

@@ -270,7 +270,11 @@ def module_checkpoint(
 
     Source: MXNet's `callback.module_checkpoint`.
     """
-    return _every(period, lambda epoch, *_: trainer.save_checkpoint(prefix, epoch, save_optimizer_states))
+
+    def save(epoch: int, *_: object) -> None:
+        trainer.save_checkpoint(prefix, epoch, save_optimizer_states)
+
+    return _every(period, save)
 
 
 def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
@@ -324,7 +328,7 @@ class Monitor(scope.Hook):
         sort: Whether records come by name instead of by row.
 
     Raises:
-        TrainerError: An interval below 1, or a pattern that is none.
+        TrainerError: An interval below 1, or a pattern that is not a regular expression.
 
     Example:
         >>> monitor = Monitor(10, pattern=".*:output")

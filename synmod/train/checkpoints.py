@@ -83,7 +83,7 @@ def write_checkpoint(
         made: The values that stand in the file of the program, which is the same for all epochs; None for those it has.
 
     Raises:
-        TrainerError: A number that is none.
+        TrainerError: `epoch` or `keep` is not such a number.
         SaveError: Something cannot be saved, or a file cannot be written. What stood there before is whole.
     """
     errors.whole("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
@@ -161,7 +161,7 @@ def load_checkpoint(
         **options: Those of `sm.load`.
 
     Raises:
-        LoadError: Files are missing, all of them named, with the epochs that there are; or one cannot be read.
+        LoadError: Files are missing (names all of them, and the epochs that exist), or one cannot be read.
         StateError: The structure differs, and it is `strict`; lists the paths.
     """
     known = list_checkpoints(prefix)

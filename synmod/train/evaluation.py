@@ -29,7 +29,7 @@ from .rollouts import ExampleError, ExampleResult, Executor, recorded
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
 
 _ENOUGH: Final = 20
-"""How many runs must have finished before a share of failures, or that all of them failed, says something."""
+"""How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
 _DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
 
 _Job: TypeAlias = tuple[int, Example, int]
@@ -84,7 +84,7 @@ async def evaluate(
         The Evaluation, with results in input order, whatever finished first.
 
     Raises:
-        ArgumentError: No rows, an id that is there twice, plain JSON without a schema, a reward that asks for
+        ArgumentError: No rows, a repeated id, plain JSON without a schema, a reward that takes
             something else, a keyword of the wrong kind.
         TrainerError: A reward or metric of an unknown name.
         SchemaError: A mask of the reward or of a metric names nothing.
@@ -402,8 +402,8 @@ class Metrics:
 
     Args:
         metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
-            `update_state`, `result()` and `reset_state()`. Functions and `update_state` ask by parameter name for what
-            they judge, the latter also for `rollout`, the result of the row.
+            `update_state`, `result()` and `reset_state()`. Functions and `update_state` take by parameter name what
+            they judge, the latter also `rollout`, the result of the row.
 
     Attributes:
         given: The metrics.

@@ -40,7 +40,7 @@ class Example:
         id: Names the row; None for the position, as text.
         inputs: What the program is called with: data models, or JSON of its Input.
         target: The wanted output; None if there is none.
-        extra: Further columns, which a reward may ask for.
+        extra: Further columns, which a reward may take.
         group: Rows of one group stay on one side of a split.
 
     Raises:
@@ -175,7 +175,7 @@ async def load_examples(
             async; a path that ends with `.jsonl`, `.json` or `.csv`; a table of pandas, polars, pyarrow,
             or Hugging Face.
         y: The name of the target field, or a list of such names; or the targets, one per row.
-        program: Its inputs say which fields are inputs; without `y` the others are the target.
+        program: Its inputs decide which fields are inputs; without `y` the others are the target.
         rename: New names of columns by old ones.
         id: The column that names the rows.
         group: The column of what belongs together, and stays on one side of a split.
@@ -187,7 +187,7 @@ async def load_examples(
     Raises:
         DataError: Rows that cannot be read, or whose target is not JSON; lists all of them.
         ArgumentError: The source is nothing that rows can be read from, `y` is neither names nor targets, targets and
-            rows differ in number, or the limit is no number.
+            rows differ in number, or the limit is not a whole number.
         OSError: The file cannot be read.
 
     Example:
@@ -240,7 +240,7 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
 
     Args:
         y: What was given.
-        fields: The names that some row has, which tell names from targets that are texts; None where there are no rows.
+        fields: The names of the fields of all rows, to tell names from targets that are texts; None without rows.
 
     Raises:
         ArgumentError: It is neither.
@@ -259,7 +259,7 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
 
 
 def _fields_of(row: Any) -> Iterable[str]:
-    """Return the names of a row's fields; nothing where it is no record."""
+    """Return the names of a row's fields; nothing if it is not a record."""
     if isinstance(row, JsonDataModel):
         return row.keys()
     if isinstance(row, DataModel):
@@ -268,7 +268,7 @@ def _fields_of(row: Any) -> Iterable[str]:
 
 
 async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
-    """Return what there is of each row with its place, or the error that reading it raised.
+    """Return each row, or the error that reading it raised, with its place.
 
     Raises:
         ArgumentError: Nothing that rows can be read from.
@@ -377,7 +377,7 @@ def _read_cell(text: str, fields: Mapping[str, Any], name: str) -> Any:
 
 
 def _accepts(symbol: SymbolicDataModel | None) -> dict[str, Any]:
-    """Return for each field of a declaration what says whether a value satisfies it."""
+    """Return for each field of a declaration a function that checks whether a value satisfies it."""
     if symbol is None:
         return {}
     schema: Any = schema_of(symbol)
@@ -392,7 +392,7 @@ class Columns:
     """What the fields of rows are: inputs, target, or neither.
 
     Args:
-        program: Whose inputs tell; None for none.
+        program: Its inputs decide; None without a program.
         targets: Names of target fields; empty for those that are left.
         rename: New names of columns by old ones.
         id: The column that names rows.
@@ -517,7 +517,7 @@ async def training_rows(
         seed: What the draws depend on.
 
     Raises:
-        TrainerError: No rows, or a share that is none.
+        TrainerError: No rows, or a share that is not a number from 0.0 to below 1.0.
     """
     rows = [] if x is None else await load_examples(x, y, program=program)
     if not rows:

@@ -372,7 +372,7 @@ class _Fitting:
         return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
-        """Take one step, and tell of it; return why it is the last one, if it is."""
+        """Take one step, and notify the callbacks; return why it is the last one, if it is."""
         bench = self.bench
         before, pieces = bench.present(), bench.pieces
         await leaves.aio.checkpoint()
@@ -392,7 +392,7 @@ class _Fitting:
         return self._told_to_stop()
 
     async def _finish(self) -> None:
-        """Leave the program with what the optimizer says at the end, or with the best that is known at a limit."""
+        """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
         before = self.bench.present()
         self.bench.begin(self.bench.step + 1)
         if not await self._turn(None):
@@ -451,7 +451,7 @@ class _Fitting:
         return {f"{prefix}{name}": value if rollouts else None for name, value in metrics.results()[0].items()}
 
     async def _end_epoch(self, began: float) -> None:
-        """Write a row of the History, log it, and tell the callbacks."""
+        """Write a row of the History, log it, and notify the callbacks."""
         seconds = self.clock.now() - began
         numbers = await self._logs()
         self.history.append({**numbers, "seconds": seconds, "replayed": self.bench.is_replaying})

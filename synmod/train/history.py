@@ -164,7 +164,7 @@ class History(list[dict[str, Any]]):
 
 
 def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], columns: Iterable[str] = ()) -> Path:
-    """Write a line per row, in place of what is there; the first line names the columns.
+    """Write a line per row in a new file, or over an old one; the first line names the columns.
 
     Args:
         path: Where to.

@@ -35,7 +35,7 @@ class Target(NamedTuple):
         path: Its path.
         module: Path of the module that owns it.
         schema: What its values satisfy.
-        description: What it says.
+        description: Its description.
         kind: `examples` (objects with `inputs` and `outputs`), `instruction` (a string) or `value` (any other JSON).
     """
 
@@ -459,7 +459,7 @@ class Routing:
         return counts
 
     async def _routed(self, call: CallRecord, feedback: Feedback) -> Feedback:
-        """Return what the calls below a call get: the same, unless its module says otherwise."""
+        """Return the feedback for the calls below a call: the same, unless its module routes it."""
         module: Any = self._routers.get(call.path)
         if module is None:
             return feedback

@@ -1,4 +1,4 @@
-"""Rewards: modules that score what a program returned, by a target, by a model, or by a function of one's own.
+"""Rewards: modules that score what a program returned, by a target, by a model, or by your own function.
 
 A Reward is configured, saved and copied like any module, but not called as one: whoever scores awaits its `call`, by
 parameter name, in phase `reward` (`synmod.scope.BoundReward`).
@@ -28,7 +28,7 @@ from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
 
 OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
-"""What rewards may ask for by name; metrics for all but `calls`."""
+"""What rewards may take by parameter name; metrics may take all but `calls`."""
 
 T = TypeVar("T")
 
@@ -214,7 +214,7 @@ class Reward(Module):
         self.in_mask, self.out_mask = in_mask, out_mask
 
     def bound(self) -> BoundReward:
-        """Return what calls it with what it asks for."""
+        """Return a function that calls it with what it takes."""
         return BoundReward(self, OFFERED)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
@@ -448,7 +448,7 @@ class LMAsJudge(Reward):
 
     Args:
         language_model: The judge, or its name; None for the default of the calling context.
-        instructions: What to do, instead of the text that is there.
+        instructions: What to do, in place of the built-in text.
         rubric: Criteria, each in a sentence; they stand below the instructions.
         scale: An Enum of numbers that the judge picks from.
         samples: How many independent verdicts make one score.
@@ -522,7 +522,7 @@ class LMAsJudge(Reward):
 
 @register_own(public=False)
 class RewardFunction(Reward):
-    """A function of one's own as a reward; a bare function becomes one.
+    """Your own function as a reward; a bare function becomes one.
 
     Args:
         fn: A function, plain or async, or a module, that takes by parameter name what it judges. A registered one
@@ -618,7 +618,7 @@ class Weighted(Reward):
 
     @property
     def asks_for(self) -> frozenset[str]:
-        """What the parts ask for."""
+        """What the parts take."""
         return frozenset[str]().union(*(bound.asks_for for bound in self._bound.values()))
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:

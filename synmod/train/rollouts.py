@@ -310,7 +310,7 @@ class Ran:
         return cls(**found)
 
     def judged(self, reward: BoundReward | None) -> Feedback | None:
-        """Return the feedback of the reward; of a failure the lowest score, if it says something about the program."""
+        """Return the feedback of the reward, or that on a failure: the lowest score, if it is the program's fault."""
         if self.error is None:
             return self.feedback
         lowest = reward.lowest if reward is not None and self.fault in ("program", "fatal") else None
@@ -354,7 +354,7 @@ async def run_once(
         sample: Number of the draw.
         paths: The modules whose calls are recorded.
         training: The mode of the call; None for the program's own.
-        all_calls: Whether calls of all modules are recorded, for a reward that will ask for them.
+        all_calls: Whether calls of all modules are recorded, for a reward that takes them.
 
     Raises:
         ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
@@ -416,7 +416,7 @@ class Executor(Protocol):
 
 
 def offered_of(ran: Ran, example: Example) -> dict[str, Any]:
-    """Return what a reward may ask for of a run."""
+    """Return what a reward may take of a run, by name."""
     return {
         "inputs": ran.inputs,
         "outputs": ran.outputs,

@@ -29,7 +29,7 @@ from .rollouts import Executor, Ran, RunRow, run_once
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 Key: TypeAlias = tuple[str, str, int, str]
-"""What tells the rollouts of a run apart: fingerprint of the State, digest of the row, sample, digest of a stand-in."""
+"""What identifies a rollout of a run: fingerprint of the State, digest of the row, sample, digest of a stand-in."""
 NO_STATE: Final = State()
 """No values: a program as it is."""
 
@@ -205,7 +205,7 @@ class Runner:
     def key(
         self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
     ) -> Key:
-        """Return what tells a rollout from the others of the run."""
+        """Return what distinguishes a rollout from the others of the run."""
         by = "" if model is None else key_of([model.model, model.defaults])
         return state.fingerprint, self._digest(example), sample, by
 
@@ -225,7 +225,7 @@ class Runner:
         model: LanguageModel | None = None,
         key: Key | None = None,
     ) -> Ran:
-        """Return what became of a row: recorded, or run now, and recorded unless it says nothing about the program.
+        """Return what became of a row: recorded, or run now and recorded, unless an outage or a broken reward ended it.
 
         Args:
             example: The row.

@@ -208,7 +208,7 @@ class Trainer:
 
     @needs_its_steps
     def reshape(self, data_schemas: Any, label_schemas: Any = None) -> None:
-        """Take compatible schemas: equal ones, or such with further optional fields; values and optimizer stay.
+        """Take compatible schemas: equal ones, or ones with further optional fields; values and optimizer stay.
 
         Raises:
             TrainerError: Other names.
@@ -235,7 +235,7 @@ class Trainer:
             params: Values of params and fixed Variables by path; all of them, unless `allow_missing`.
             aux: Values of the others, likewise.
             allow_missing: Let a Variable without a given value keep what it has.
-            allow_extra: Skip paths that there are not.
+            allow_extra: Skip unknown paths.
             force_init: Also where it was done before.
 
         Raises:
@@ -356,7 +356,7 @@ class Trainer:
             keep: How many epochs stay, with this one; older ones are removed after a success. None for all.
 
         Raises:
-            LifecycleError: The optimizer's states are wanted, and there is no optimizer.
+            LifecycleError: `save_optimizer_states` is True, and there is no optimizer.
             TrainerError: `epoch` or `keep` is not such a number.
             SaveError: Something cannot be saved; nothing of the checkpoints before it is lost.
         """
@@ -389,7 +389,7 @@ class Trainer:
             **options: Those of the constructor.
 
         Raises:
-            LoadError: Files are missing: names them, and the epochs that there are; or one cannot be read.
+            LoadError: Files are missing (names them, and the epochs that exist), or one cannot be read.
             StateError: `program` is another one, or the file lacks values of it; shows where it differs.
         """
         named = {"language_models": language_models, "indexes": indexes, "custom_objects": custom_objects}
