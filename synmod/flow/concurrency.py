@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
-from synmod.errors import ArgumentError, RunError, add_note
+from synmod.errors import ArgumentError, RunError, add_note, whole
 from synmod.leaves import aio, checks_keywords, did_you_mean
 from synmod.scope import ambient, plain_limit
 
@@ -522,9 +522,9 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
     ) -> None:
         if not callable(fn):
             raise ArgumentError(f"map_concurrently needs a function; got {fn!r:.100}.")
-        _at_least("concurrency", concurrency, 1)
+        whole("concurrency", concurrency)
         if buffer is not None:
-            _at_least("buffer", buffer, 0)
+            whole("buffer", buffer, 0)
         if on_error not in _ON_ERROR:
             hint = did_you_mean(on_error, _ON_ERROR)
             raise ArgumentError(f"on_error is {on_error!r}; write 'raise' or 'collect'.{hint}")
@@ -646,9 +646,3 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
                 raise
             self._failures += 1
             return Failed(index, error)
-
-
-def _at_least(name: str, value: Any, least: int) -> None:
-    """Raise ArgumentError for anything but a whole number of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ArgumentError(f"{name} is {value!r}; it must be a whole number of at least {least}.")

@@ -358,7 +358,7 @@ async def answered(call: ModelCall, request: LMRequest | records.EmbeddingReques
                 seconds = _JITTER.uniform(0.0, min(_LONGEST_JITTER_S, _FIRST_WAIT_S * 2**failures))
             left = call.seconds_left()
             if call.has_begun:
-                call.note = "not retried: pieces of the reply had been handed on"
+                call.note = "not retried: pieces of the reply had been delivered"
             elif seconds > _LONGEST_WAIT_S:
                 call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
             elif seconds >= left:
@@ -484,4 +484,5 @@ def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
 def _rewritten(turn: Message, old: str, new: str) -> Message:
     """Return a turn with `new` in place of `old`."""
     content = turn["content"]
-    return message(turn["role"], content.replace(old, new)) if isinstance(content, str) and old in content else turn
+    is_there = isinstance(content, str) and old in content
+    return message(**{**turn, "content": content.replace(old, new)}) if is_there else turn

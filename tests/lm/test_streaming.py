@@ -338,7 +338,7 @@ async def test_failures_are_retried_before_the_first_piece_and_never_after():
     lm = ScriptedLM([RateLimitError("slow", status=429), [LMChunk("a"), UnavailableError("cut")], "never"])
     got = []
     async with await lm("Hi", stream=True) as stream:
-        with pytest.raises(UnavailableError, match="not retried: pieces of the reply had been handed on") as caught:
+        with pytest.raises(UnavailableError, match="not retried: pieces of the reply had been delivered") as caught:
             async for chunk in stream:
                 got.append(chunk.text)
     assert (got, len(lm.requests), caught.value.streamed) == (["a"], 2, True)
