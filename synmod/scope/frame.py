@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from time import perf_counter
@@ -666,27 +667,18 @@ def current_call() -> CallFrame | None:
     return nearest_live(FRAME.get())
 
 
-class below:  # noqa: N801  # read as a word: `with below(frame):`
-    """Make the calls of a block children of a call that has ended, such as a reward's calls of the one it judges.
-
-    Args:
-        frame: The frame of that call; None changes nothing.
-    """
-
-    __slots__ = ("_frame", "_token")
-
-    def __init__(self, frame: CallFrame | None) -> None:
-        self._frame = frame
-
-    def __enter__(self) -> None:
-        if self._frame is not None:
-            self._frame.live = True
-            self._token = FRAME.set(self._frame)
-
-    def __exit__(self, *_: object) -> None:
-        if self._frame is not None:
-            self._frame.live, self._frame.layer = False, None
-            reset(FRAME, self._token)
+@contextmanager
+def below(frame: CallFrame | None) -> Generator[None]:
+    """Make the calls of a block children of a call that has ended, such as a reward's calls of the one it judges."""
+    if frame is None:  # there was no call: None went in, and was handed on
+        yield
+        return
+    frame.live, token = True, FRAME.set(frame)
+    try:
+        yield
+    finally:
+        frame.live, frame.layer = False, None
+        reset(FRAME, token)
 
 
 def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:

@@ -638,17 +638,6 @@ class VariableState(Immutable):
         """Return a new Variable with this type, value, schema and metadata."""
         return self.type.of_parts(self.value, self.schema, self.metadata)
 
-    def with_value(self, value: Json) -> "VariableState":
-        """Return the same leaf with another value.
-
-        Raises:
-            DataError: The value is not JSON.
-            SchemaError: The value does not satisfy the schema.
-        """
-        kept = frozen(value)
-        data.validate(self.schema, kept, self.type.__name__)
-        return snapshot(self.type, kept, self.schema, self.metadata)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VariableState):
             return NotImplemented

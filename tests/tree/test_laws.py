@@ -15,6 +15,7 @@ from synmod.tree import (
     RefMap,
     State,
     Variable,
+    VariableState,
     clone,
     find_duplicates,
     flatten,
@@ -143,7 +144,8 @@ def test_states_survive_json_byte_for_byte(program):
 def test_a_diff_lists_what_differs(program, value):
     """And nothing else; the other way round it is turned round."""
     a = state(program)
-    b = State.from_flat({path: leaf.with_value(value) for path, leaf in list(a.items())[1:]})
+    changed = {path: VariableState(leaf.type, value, leaf.schema, leaf.metadata) for path, leaf in list(a.items())[1:]}
+    b = State.from_flat(changed)
     there, back = a.diff(b), b.diff(a)
     paths = {path_str(path): path for path in a}
     for text, (old, new) in there.items():
