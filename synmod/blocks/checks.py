@@ -4,7 +4,7 @@ import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from synmod import data, scope
+from synmod import data, errors, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import did_you_mean
 from synmod.module import Module
@@ -55,9 +55,7 @@ def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
     Raises:
         ConfigError: `value` is not an int of at least `least`.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a whole number of at least {least}.")
-    return value
+    return errors.whole(f"{kind}: {name}", value, least, error=ConfigError)
 
 
 def number(kind: str, name: str, value: Any) -> float | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of
+from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of, whole
 from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, wall_time
 
 _LOG: Final = logging.getLogger("synmod.cache")
@@ -258,9 +258,7 @@ class Cache:
         shared: bool = True,
     ) -> None:
         self.path = None if path is None else _checked_path(path)
-        if max_bytes is not None and (type(max_bytes) is not int or max_bytes <= 0):
-            raise ConfigError(f"Cache: max_bytes is {max_bytes!r:.100}; write a whole number above 0, or None.")
-        self.max_bytes = max_bytes
+        self.max_bytes = None if max_bytes is None else whole("Cache: max_bytes", max_bytes, error=ConfigError)
         self.ttl_s = checked_ttl("Cache", ttl_s)
         self.shared = shared
         self.flights = SingleFlight()

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
 from synmod.data import DataModel, JsonDataModel
-from synmod.errors import ArgumentError, DataError, RunError
+from synmod.errors import ArgumentError, DataError, RunError, whole
 from synmod.leaves import Gate, Json, Signal, aio, current_clock, frozen
 from synmod.module import Module
 from synmod.train import Example, Ran
@@ -69,8 +69,8 @@ class DaskExecutor:
             raise ArgumentError(f"DaskExecutor: got {address!r:.100}, wanted the address of a scheduler, or a Client.")
         if isinstance(imports, str) or not all(isinstance(name, str) for name in imports):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"DaskExecutor: imports: got {imports!r:.100}, wanted a list of names of modules.")
-        if batch is not None and (type(batch) is not int or batch < 1):
-            raise ArgumentError(f"DaskExecutor: batch: got {batch!r:.100}, wanted a number of rows.")
+        if batch is not None:
+            whole("DaskExecutor: batch", batch)
         self.address, self.imports, self.batch = found, tuple(imports), batch
         self.setup = _name_of(setup)
         self._security: Any = getattr(address, "security", None)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
-from synmod.errors import BuildError, ConfigError, UnboundModelError
+from synmod.errors import BuildError, ConfigError, UnboundModelError, whole
 from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
 from synmod.scope import current_call, reset
 
@@ -677,9 +677,7 @@ def check_sample(sample: object) -> int:
     Raises:
         ConfigError: It is not an int of at least 0.
     """
-    if isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0:
-        return sample
-    raise ConfigError(f"sample: got {sample!r:.100}, wanted the number of the draw: an int of at least 0.")
+    return whole("sample (the number of the draw)", sample, 0, error=ConfigError)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from synmod.cache import Cache
-from synmod.errors import AuthError, ConfigError, DataError, RequestError
+from synmod.errors import AuthError, ConfigError, DataError, RequestError, whole
 from synmod.leaves import FrozenDict, Json, aio, checks_keywords, current_clock, did_you_mean, frozen, pointer
 
 
@@ -143,8 +143,7 @@ class Limit:
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
         self.concurrency, self.rpm, self.tpm = concurrency, rpm, tpm
         for name, number in self.numbers().items():
-            if type(number) is not int or number < 1:
-                raise ConfigError(f"Limit: {name} is {number!r:.100}; write a whole number above 0, or None.")
+            whole(f"Limit: {name}", number, error=ConfigError)
         if not self.numbers():
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, which ends its turn, in here

@@ -509,8 +509,7 @@ def _check_search(query: Any, k: Any) -> None:
     """Raise ArgumentError for a query that is not a text, or a `k` that is not a count."""
     if not isinstance(query, str):
         raise errors.ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
-    if type(k) is not int or k < 1:
-        raise errors.ArgumentError(f"search: k is {k!r:.100}; write a whole number above 0.")
+    errors.whole("search: k", k)
 
 
 def _plain(text: str) -> str:
@@ -618,9 +617,8 @@ class Retrieve(Module):
         super().__init__(**options)
         if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise errors.ConfigError(f"Retrieve: index is {index!r:.100}; write a KeywordIndex or another Index.")
-        if type(k) is not int or k < 1:
-            raise errors.ConfigError(f"Retrieve: k is {k!r:.100}; write a whole number above 0.")
-        self.index, self.k, self.field, self.return_inputs = index, k, field, return_inputs
+        self.k = errors.whole("Retrieve: k", k, error=errors.ConfigError)
+        self.index, self.field, self.return_inputs = index, field, return_inputs
 
     async def call(self, inputs: Any) -> Any:
         """Return the passages that the index finds for the query in the inputs."""

@@ -274,11 +274,9 @@ class Tracer(Hook):
             raise errors.ArgumentError(
                 f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1."
             )
-        if not isinstance(max_calls, int) or isinstance(max_calls, bool) or max_calls < 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ArgumentError(f"trace got max_calls={max_calls!r}: write a whole number above zero.")
         self._values = values
         self._sample = float(sample)
-        self._max_calls = max_calls
+        self._max_calls = errors.whole("trace: max_calls", max_calls)
         self._epoch = time.time() - time.perf_counter()  # one clock for all starts, which never goes back
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._running: dict[str, TraceNode] = {}  # also below entry calls that were dropped
