@@ -432,7 +432,7 @@ class CassetteError(ModelError, LookupError):
 
 def whole(what: str, value: Any, least: int = 1, *, error: type[SynmodError] = ArgumentError) -> int:
     """Return a whole number of at least `least`; raise `error` for anything else."""
-    if type(value) is not int or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise error(f"{what} is {value!r:.100}; give a whole number of at least {least}.")
     return value
 

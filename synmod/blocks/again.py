@@ -293,7 +293,9 @@ class Cached(Returning[R]):
         classes = {each.type for each in graphdef.definitions.values()}
         return [
             graphdef.fingerprint_with(_name),
-            sorted(_identity(cls) for cls in classes if "<locals>" in cls.__qualname__),  # may close over anything
+            sorted(
+                _identity(cls) for cls in classes if "<locals>" in cls.__qualname__ and not registry.id_of(cls)
+            ),  # may close over anything
             declared,
             None if self.key is None else _name(self.key),
         ]
@@ -476,6 +478,7 @@ class BestOf(Returning[R]):
         async with _samples(self.module, inputs, self.n, score, self.concurrency, on_error) as samples:
             async for sample in samples:
                 if isinstance(sample, flow.Failed):  # pyright: ignore[reportUnnecessaryIsInstance]  # collected
+                    add_note(sample.error, f"item {sample.index} of map_concurrently")
                     failure, sample = sample.error, None
                     try:
                         raise failure

@@ -346,7 +346,9 @@ def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, a
             result = await client.call_tool(described.name, arguments)
         except MCPError as error:
             raise errors.ToolError(f"{name}: {error}") from None
-        except RuntimeError as error:  # of a client that was closed
+        except RuntimeError as error:
+            if "context manager" not in str(error):  # not of a closed client
+                raise
             raise errors.RunError(f"{name}: {error}. Tools of mcp_tools run inside its `async with` block.") from None
         text = "\n".join(map(_text, result.content))
         if result.is_error:

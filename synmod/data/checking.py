@@ -6,6 +6,7 @@ both grow exponentially with nested alternatives. They are imported at the first
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
@@ -285,11 +286,14 @@ def compiled(schema: dict[str, Any]) -> IsValid:
         import jsonschema_rs as library
     except ImportError:  # no wheel for this platform
         return _fallback().compiled(schema)
+    as_written = deepcopy(schema)
     _read_as_unicode(schema)
-    try:
-        return library.Draft202012Validator(schema, pattern_options=library.RegexOptions(), offline=True).is_valid
-    except library.ValidationError as error:
-        raise MalformedSchemaError(tuple(error.instance_path), error.message) from None
+    for each in (schema, as_written):  # as written where the Unicode classes are too large, and for its faults
+        try:
+            return library.Draft202012Validator(each, pattern_options=library.RegexOptions(), offline=True).is_valid
+        except library.ValidationError as error:
+            fault = MalformedSchemaError(tuple(error.instance_path), error.message)
+    raise fault
 
 
 _WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"

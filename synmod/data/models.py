@@ -527,6 +527,11 @@ class DataModelClass(OperandClass, ModelMetaclass):
     """The class of data-model classes: pydantic's, with operators between classes."""
 
 
+def _as_plain(leaf: Any) -> Any:
+    """Return the JSON of a value, anything else as it is."""
+    return leaf.get_json() if isinstance(leaf, JsonDataModel) else leaf
+
+
 class DataModel(BaseModel, Operand, metaclass=DataModelClass):
     """A typed JSON object: fields as in pydantic; unknown ones are an error, assignments are validated.
 
@@ -558,14 +563,14 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
         def __init__(self, /, **fields: Any) -> None:
             """Make an instance; a value among the fields stands for its JSON. Hot, so `super()` is left out."""
             try:
-                if self.__pydantic_validator__.validate_python(fields, self_instance=self) is self:
-                    return
-            except ValidationError:
-                plain = map_leaves(lambda leaf: leaf.get_json() if isinstance(leaf, JsonDataModel) else leaf, fields)
-                if plain is fields:
+                self.__pydantic_validator__.validate_python(fields, self_instance=self)
+            except ValidationError as error:
+                names = {fault["loc"][0] for fault in error.errors(include_url=False) if fault["loc"]} & fields.keys()
+                plain = {name: map_leaves(_as_plain, fields[name]) for name in names}
+                same = all(plain[name] is fields[name] for name in names)
+                if same or any(isinstance(value, Iterator) for value in fields.values()):  # it has been read
                     raise
-                fields = plain
-            super().__init__(**fields)
+                self.__pydantic_validator__.validate_python({**fields, **plain}, self_instance=self)
 
         __init__.__pydantic_base_init__ = True  # for pydantic: it need not be called for an instance inside another
 

@@ -84,6 +84,7 @@ def is_cancellation(error: BaseException | None) -> bool:
 # -- tasks -----------------------------------------------------------------------------------------------------------
 
 _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
+_TOO: Final = "another task failed too: "
 
 
 class task_group:  # noqa: N801  # read as a word
@@ -178,8 +179,9 @@ class task_group:  # noqa: N801  # read as a word
         elif error is not first:
             where = "; ".join(notes_of(error))
             text = f"{type(error).__name__}: {error}{f' ({where})' if where else ''}"
-            if not any(told.endswith(text) for told in (f"{type(first).__name__}: {first}", *notes_of(first))):
-                add_note(first, f"another task failed too: {text}")
+            known = (note.removeprefix(_TOO) for note in notes_of(first))
+            if text not in (f"{type(first).__name__}: {first}", *known):
+                add_note(first, f"{_TOO}{text}")
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not is_cancellation(error):

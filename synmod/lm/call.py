@@ -244,7 +244,10 @@ async def _found_or_asked(call: ModelCall, request: LMRequest) -> LMReply:
                 await cache.keep(key, entry)
         return reply
 
-    return await once(call, (key, request.data_model), ask)
+    reply = await once(call, key, ask)
+    if reply.cached and replies.faults_of_class(request, reply.json):  # of an equal call with another class
+        reply = await once(call, (key, request.data_model), ask)
+    return reply
 
 
 def request_key(model: SharedModel, request: LMRequest) -> str:

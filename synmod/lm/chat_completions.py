@@ -201,7 +201,8 @@ class DirectAdapter:
                 return self._endpoint.read(parse_json(content), request, received)
         except ValueError as fault:
             why = f"\n  {fault}"
-            if received.get("content-encoding"):
+            whole = content.lstrip()[:1] not in b"{[" or content.rstrip()[-1:] in (b"}", b"]")
+            if received.get("content-encoding") and not whole:
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
         error.args = (f"{error}{why}",)

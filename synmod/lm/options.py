@@ -607,12 +607,15 @@ def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> 
     for written in forms:
         text = text.replace(written, "***")
     for written in forms if cut else ():
-        at = text.find(written[:_SHORTEST])
+        parts, done, at = list[str](), 0, text.find(written[:_SHORTEST])
         while at >= 0:
             end = at + len(os.path.commonprefix([written, text[at : at + len(written)]]))  # noqa: RUF071  (of characters, not paths)
-            if not text[end : end + 1].isalnum():
-                text = f"{text[:at]}***{text[end:]}"
-            at = text.find(written[:_SHORTEST], at + 1)
+            is_cut = not text[end : end + 1].isalnum()
+            if is_cut:
+                parts += [text[done:at], "***"]
+                done = end
+            at = text.find(written[:_SHORTEST], end if is_cut else at + 1)
+        text = "".join([*parts, text[done:]])
     return text
 
 

@@ -212,7 +212,12 @@ _OPENING: Final = re.compile(r"<(?:think|thinking|reasoning)>")
 _CLOSING: Final = re.compile(r"</(?:think|thinking|reasoning)>")
 _FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
 _CONTAINER: Final = re.compile(  # [0, 1) is an interval
-    r"""\{\s*+["}] | \[\s*+(?: [\[\]{"] | (?:[0-9-]|true|false|null|NaN|Infinity)(?![^\[\](){}"]*+\)) ) | [\[{]""",
+    r"""\{\s*+["}]
+    | \[\s*+(?:
+        [\[\]{"]
+        | (?:-?[0-9][0-9.eE+-]*+|true|false|null|NaN|-?Infinity)\s*+(?:[,\]]|\Z)(?![^\[\](){}"]*+\))
+    )
+    | [\[{]""",
     re.VERBOSE,
 )
 _BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # brackets inside strings do not count

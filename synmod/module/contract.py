@@ -157,7 +157,7 @@ def is_not_taken(call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str
         if not parameter.takes_none and is_nothing(argument):
             return True
     for name, argument in kwargs.items():
-        parameter = call.keyword(name)
+        parameter = call.named.get(name)
         if parameter is not None and parameter.model and not parameter.takes_none and is_nothing(argument):
             return True
     rest = args[len(call.positional) :]

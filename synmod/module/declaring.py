@@ -172,7 +172,8 @@ def read_call(cls: type, function: Callable[..., Any]) -> CallSignature:
         raise ConfigError(f"class {cls.__name__}: call takes `training` by position only; modules pass it by keyword.")
     before = parameters[: parameters.index(training)] if training is not None else parameters
     of_data = {p.name for p in before if p.kind in (*POSITIONAL, p.VAR_POSITIONAL)}
-    hints = resolved_annotations(function, {*of_data, "return"})
+    is_declared = hasattr(cls, SPECS["output_spec"]) or _is_own(cls, "compute_output_spec")  # they outrank the return
+    hints = resolved_annotations(function, of_data if is_declared else {*of_data, "return"})
     accepts_none = bool(getattr(cls, "accepts_none", False))
     in_synmod = (getattr(function, "__module__", None) or "").startswith("synmod.")  # None for a function of `exec`
     read: dict[str, Parameter] = {}

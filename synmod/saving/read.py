@@ -19,7 +19,7 @@ from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive,
 from synmod.module import Module, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
-from .document import FileLimits, check, check_record, in_file, load_fault, malformed, read_document, read_json
+from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
 from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
 from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
@@ -459,12 +459,19 @@ class _Loader:
                 impl.pop_key(node, key)
             impl.fill(node, pairs)
 
+    def _value(self, term: Term, present: Any, where: Where) -> Any:
+        """Return the value of a term; the present one if it is equal, since other attributes may share it."""
+        is_plain = present is not NO_VALUE and not any(references(term))
+        if is_plain and self._written({"": present}) == to_json({"": term}):
+            return present
+        return self._terms.read(term, where)
+
     def _attributes(self, entry: NodeEntry) -> dict[Any, Any]:
         """Set the recorded attributes of a module, in recorded order after all others; return those it had before."""
         module: Module = self._node(entry)
         where = (*entry.where, "attributes")
         present = dict(entry.impl.pairs(module))
-        values = {key: self._terms.read(term, (*where, key)) for key, term in entry.pairs()}
+        values = {key: self._value(term, present.get(key, NO_VALUE), (*where, key)) for key, term in entry.pairs()}
         assert entry.impl.init is not None
         entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0], NO_VALUE) is not pair[1]])
         attributes = vars(module)

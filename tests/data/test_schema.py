@@ -410,6 +410,12 @@ def test_a_cycle_through_a_part_of_the_value_is_recursion(step):
     assert is_valid(declared(step), None)
 
 
+@pytest.mark.parametrize("source", [r"^\w{1,250}$", r"[\w]{1,300}", r"(\w{1,64}\.){1,10}"])
+def test_patterns_with_long_repeats_compile(source):
+    """Though the classes of every script would be too large for the engine."""
+    assert schema_from({"pattern": source}, root="any")["pattern"] == source
+
+
 @pytest.mark.parametrize(
     "source", ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2,1}", "(a{1000}){1000}", "(" * 5_000 + ")" * 5_000]
 )

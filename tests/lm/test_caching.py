@@ -604,3 +604,18 @@ def test_what_was_answered_survives_a_kill(tmp_path):
     assert asyncio.run(main()) == []
     assert lm.requests == []
     lm.cache.close()
+
+
+async def test_equal_calls_of_classes_made_anew_send_one_request():
+    """A program that is made for each request still joins equal calls."""
+    requests = []
+
+    async def slow(request):
+        requests.append(request)
+        await asyncio.sleep(0)
+        return '{"a": "x"}'
+
+    model = FunctionLM(slow, cache=sm.Cache())
+    query = sm.JsonDataModel({"q": "x"}, schema={"type": "object"})
+    await asyncio.gather(*(sm.Generator({"a": str}, language_model=model)(query) for _ in range(5)))
+    assert len(requests) == 1

@@ -184,3 +184,9 @@ def test_at_most_a_hundred_places_are_tried():
     """The first valid value counts, if it does not stand behind a hundred brackets that begin nothing."""
     assert read_reply("{ " * 99 + '{"a": 1}', OBJECT).json == {"a": 1}
     assert read_reply("{ " * 100 + '{"a": 1}', OBJECT).reason == "not_json"
+
+
+@pytest.mark.parametrize("prose", ["Step [1: read the text.", 'The pipe is [5" wide].', "[true story:"])
+def test_a_bracket_of_prose_hides_no_answer(prose):
+    """A bracket before a number or a word need not begin an array."""
+    assert read_reply(f'{prose} {{"x": 1}}', declare({"type": "object"}, root="any")).json == {"x": 1}

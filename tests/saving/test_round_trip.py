@@ -596,3 +596,28 @@ def test_an_attribute_outlasts_a_constructor_that_changes_its_argument():
     assert assert_saves(module).size == sm.clone(module).size == 50
     assert assert_saves(module).child.size == 60
     assert assert_saves(Clamps(50)).size == 10
+
+
+@sm.register("round_trip")
+class Log(sm.Module):
+    """Its build makes a second way to one list."""
+
+    def __init__(self):
+        super().__init__()
+        self.items = []
+
+    async def build(self, inputs):
+        self.view = {"items": self.items}
+
+    async def call(self, inputs: Query) -> Query:
+        self.view["items"].append(inputs["question"])
+        return inputs
+
+
+async def test_a_list_that_build_puts_into_two_attributes_stays_one():
+    """A load sets again what it has recorded only where build has changed it."""
+    module = Log()
+    await module(Query(question="a"))
+    again = sm.loads(sm.dumps(module))
+    await again(Query(question="b"))
+    assert again.items == again.view["items"] == ["a", "b"]

@@ -378,3 +378,19 @@ def test_deferred_building_is_for_users_to_choose():
 
     assert not Late.__pydantic_complete__
     assert Late.get_schema()["required"] == ["n"]
+
+
+def test_a_field_that_can_be_read_once_is_never_read_twice():
+    """Beside a value, which is only understood at a second look."""
+    inner = JsonDataModel({"a": 1}, schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+
+    class Inner(DataModel):
+        a: int
+
+    class Outer(DataModel):
+        numbers: list[int]
+        inner: Inner
+
+    assert Outer(numbers=[1], inner=inner).inner.a == 1
+    with pytest.raises(ValueError, match="inner"):
+        Outer(numbers=(number for number in range(3)), inner=inner)
