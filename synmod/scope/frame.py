@@ -673,11 +673,12 @@ def below(frame: CallFrame | None) -> Generator[None]:
     if frame is None:  # there was no call: None went in, and was handed on
         yield
         return
+    mode, frame.decided_training = frame.decided_training, None  # these calls have a mode of their own
     frame.live, token = True, FRAME.set(frame)
     try:
         yield
     finally:
-        frame.live, frame.layer = False, None
+        frame.live, frame.layer, frame.decided_training = False, None, mode
         reset(FRAME, token)
 
 

@@ -95,7 +95,7 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
     """
     if most is not None and not errors.whole("num_batch", most, 0, error=errors.TrainerError):
         return
-    found: Any = [given] if type(given) is Batch else given
+    found: Any = [given] if isinstance(given, Batch) else given
     if not is_data(found) or not hasattr(found, "__iter__"):
         kind = type(given).__name__
         raise errors.TrainerError(f"The data are a {kind}; give batches, such as sm.Batches(rows, labels), or rows.")

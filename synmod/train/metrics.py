@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod import errors, leaves, scope, tree
+from synmod.data import parts_of, schema_of
 from synmod.leaves import Json
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
@@ -154,15 +155,13 @@ class Mean(_Average):
     Source: Keras `MeanMetricWrapper`.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
-    """What reads the parameters of the function once: made by the constructor."""
-
     def __init__(self, fn: Callable[..., Any], **options: Unpack[MetricOptions]) -> None:
         name = getattr(fn, "__name__", "")
         if name.isidentifier():
             options.setdefault("name", name)
         super().__init__(**options)
-        self.fn, self._bound = fn, scope.BoundReward(fn, FED, what=f"metric {self.name!r}")
+        scope.BoundReward(fn, FED, what=f"metric {self.name!r}")  # a wrong parameter is an error here, not at a row
+        self.fn = fn
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
         """Count one row."""
@@ -172,7 +171,8 @@ class Mean(_Average):
             "inputs": getattr(rollout, "inputs", None), "outputs": y_pred, "target": y_true,
             "example_id": getattr(rollout, "id", None), "rollout": rollout,
         }  # fmt: skip
-        score = self._bound.feedback(self._bound.call(asked)).score
+        bound = scope.BoundReward(self.fn, FED, what=f"metric {self.name!r}")
+        score = bound.feedback(bound.call(asked)).score
         return None if score is None else self.add(score)
 
 
@@ -288,9 +288,13 @@ class _ByLabel(Metric):
         self.average = one_of(type(self).__name__, "average", average, ("macro", "micro", "weighted", "binary"))
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        counted = check_masks(self.name, output_schema, target_schema, self.in_mask)
-        if self.in_mask is not None or target_schema is not None:
-            self._check_one(counted.keys())
+        counted = parts_of(schema_of(check_masks(self.name, output_schema, target_schema, self.in_mask)))
+        needed = [
+            name for name, part in counted.fields.items()
+            if self.in_mask is not None or name in counted.required or "default" in part
+        ]  # fmt: skip
+        if len(needed) > 1 and (self.in_mask is not None or target_schema is not None):
+            self._check_one(needed)  # what a target may leave out is checked row by row
 
     def _check_one(self, fields: Iterable[str]) -> None:
         """Raise unless there is one field (CallError)."""

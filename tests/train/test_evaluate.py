@@ -866,3 +866,62 @@ async def test_a_reward_that_fails_or_is_cancelled_ends_the_call_tree():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [frame.live for frame in frames] == [False] * 3
+
+
+async def test_a_judge_has_a_training_mode_of_its_own():
+    """Not that of the program it judges, which has it back afterwards."""
+    seen = []
+
+    class Moody(sm.Module):
+        async def call(self, inputs: Answer, training: bool = False) -> Answer:
+            seen.append(training)
+            return inputs
+
+    judge, program = Moody(), sm.Sequential([sm.Input(Answer), Moody()])
+    program.train()
+
+    async def reward(outputs):
+        await judge(outputs)
+        return 1.0
+
+    await sm.evaluate(program, [Answer(answer="a")], reward=reward)
+    assert seen[-2:] == [True, False]  # those before are of the build
+
+
+async def test_labels_are_counted_where_schemas_leave_fields_open():
+    """An open output under a mask, and a target that leaves an optional field out."""
+
+    class Open(sm.Module):
+        async def call(self, inputs):
+            return sm.JsonDataModel({"answer": "a"}, schema={"type": "object"})
+
+    class Noted(sm.DataModel):
+        answer: str
+        note: str | None = None
+
+    schema = {**Noted.get_schema(), "required": ["answer"]}
+    schema["properties"]["note"].pop("default")
+    target = sm.JsonDataModel({"answer": "a"}, schema=schema)
+    for program, wanted, mask in ((Open(), {"answer": "a"}, ["answer"]), (Echo(), target, None)):
+        metrics = [sm.metrics.F1Score(mask)]
+        evaluation = await sm.evaluate(program, [(Query(question="a"), wanted)], metrics=metrics)
+        assert evaluation.metrics == {"f1_score": 1.0}
+
+
+async def test_a_mean_counts_the_function_that_it_has():
+    """Also one that was set after it was made."""
+    metric = sm.metrics.Mean(lambda outputs: 1.0, name="mean")
+    metric.fn = lambda outputs: 2.0
+    assert (await sm.evaluate(Echo(), rows(("a", None)), metrics=[metric])).metrics == {"mean": 2.0}
+
+
+async def test_one_batch_of_a_class_of_ones_own_is_a_batch():
+    """As any other."""
+
+    class Mine(sm.Batch):
+        """A batch."""
+
+    trainer = sm.Trainer(Echo())
+    await trainer.bind(Query)
+    await trainer.init_params()
+    assert [output["answer"] for output in await trainer.predict(Mine([{"question": "a"}]))] == ["a"]
