@@ -35,7 +35,7 @@ from synmod.errors import (
     SynmodError, SynmodWarning, ToolError, TrainerError, UnavailableError, UnboundModelError,
 )
 from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
-from synmod.leaves import KeyPath, rng
+from synmod.leaves import KeyPath, __version__ as __version__, rng
 from synmod.lm import (
     Attempt, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply, LMRequest,
     LMStream, default_language_model, jinja_prompt, set_default_language_model, stream, use_language_models,

@@ -2,13 +2,17 @@
 
 import enum
 import inspect
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import synmod as sm
 
+ROOT = Path(__file__).parents[1]
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
 ERRORS = {name: x for name, x in PUBLIC.items() if isinstance(x, type) and issubclass(x, Exception)}
 WORKING = {name: x for name, x in PUBLIC.items() if callable(x) and name not in ERRORS}
@@ -140,3 +144,20 @@ def test_what_comes_later_is_not_there():
     """No placeholder: an AttributeError, never silence."""
     for name in ("skippable", "serve"):
         assert not hasattr(sm, name)
+
+
+def test_the_version_is_one_of_the_distribution():
+    """`sm.__version__` is what the build writes into `synmod-lm`; no metadata is read for it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    source = (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert f'\n__version__ = "{sm.__version__}"' in source
+    assert (project["project"]["name"], project["project"]["dynamic"]) == ("synmod-lm", ["version"])
+    assert project["project"]["requires-python"] == ">=3.11"
+
+
+def test_every_text_names_the_distribution():
+    """`pip install synmod` would bring another project: `synmod-lm` is installed wherever a text has the command."""
+    wrong = re.compile(r"pip install[^`\n]*?(?<![\w/.-])synmod(?!-lm)\b")
+    folders = [ROOT / "synmod", ROOT / "docs", ROOT / "examples", ROOT / "tests" / "benchmarks"]
+    texts = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md")]
+    assert [path for path in (ROOT / "README.md", *texts) if wrong.search(path.read_text(encoding="utf-8"))] == []

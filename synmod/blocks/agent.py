@@ -266,7 +266,7 @@ async def mcp_tools(
     try:
         from mcp import Client
     except ImportError as error:
-        raise errors.ConfigError(f"mcp_tools needs the mcp package ({error}): pip install 'synmod[mcp]'.") from None
+        raise errors.ConfigError(f"mcp_tools needs the mcp package ({error}): pip install 'synmod-lm[mcp]'.") from None
     failure: Exception | None = None
     try:
         async with Client(_target(server, env)) as client:

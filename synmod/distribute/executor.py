@@ -126,7 +126,7 @@ class DaskExecutor:
         try:
             from distributed import Client
         except ImportError:
-            raise errors.ConfigError("DaskExecutor needs dask[distributed]: pip install 'synmod[dask]'.") from None
+            raise errors.ConfigError("DaskExecutor needs dask[distributed]: pip install 'synmod-lm[dask]'.") from None
         if aio.backend() != "asyncio":
             raise RunError("DaskExecutor needs asyncio: Dask does not run on trio.")
         client: Any = Client(self.address, security=self._security, asynchronous=True, set_as_default=False)

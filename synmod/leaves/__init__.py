@@ -8,6 +8,8 @@ Must never know: schemas, modules, models, any room above.
 # pyright: reportUnusedImport=false
 # imported by the rooms above only: it has no public names
 
+__version__ = "0.1.0"  # the build reads it here, too
+
 from . import aio
 from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,

@@ -98,7 +98,7 @@ def jinja_prompt(source: str) -> PromptFunction:
         from jinja2 import StrictUndefined, TemplateError
         from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError:
-        raise ConfigError("jinja_prompt needs Jinja: pip install 'synmod[jinja]'.") from None
+        raise ConfigError("jinja_prompt needs Jinja: pip install 'synmod-lm[jinja]'.") from None
 
     def rendered(slots: Slots) -> Json:
         try:

@@ -51,7 +51,7 @@ class OpenTelemetry(Hook):
             `gen_ai.system_instructions`. They contain user input, so the conventions leave them out by default.
 
     Raises:
-        ConfigError: opentelemetry is not installed: `pip install 'synmod[otel]'`.
+        ConfigError: opentelemetry is not installed: `pip install 'synmod-lm[otel]'`.
 
     Example:
         >>> import synmod as sm
@@ -126,7 +126,7 @@ def _api() -> Any:
     try:
         from opentelemetry import trace as api  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
     except ImportError:
-        raise ConfigError("OpenTelemetry needs the package opentelemetry-api: pip install 'synmod[otel]'.") from None
+        raise ConfigError("OpenTelemetry needs the package opentelemetry-api: pip install 'synmod-lm[otel]'.") from None
     return api  # pyright: ignore[reportUnknownVariableType]  # likewise
 
 

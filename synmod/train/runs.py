@@ -16,7 +16,7 @@ from synmod import lm
 from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, Schema, dump_json, parse_json, schema_of
 from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunError
-from synmod.leaves import Json, current_clock, frozen_dict, is_object, json_equal, wall_time, write_atomic
+from synmod.leaves import Json, __version__, current_clock, frozen_dict, is_object, json_equal, wall_time, write_atomic
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
@@ -564,10 +564,8 @@ class Run:
         """
         file = self.path / "run.json"
         if not file.exists():
-            from importlib.metadata import version  # brings email, zipfile and more
-
             created = datetime.fromtimestamp(wall_time(), UTC).isoformat(timespec="seconds")
-            header = {"format": _FORMAT, "created": created, "synmod": version("synmod")}
+            header = {"format": _FORMAT, "created": created, "synmod": __version__}
             write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")
             return
         try:

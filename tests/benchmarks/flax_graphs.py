@@ -31,7 +31,7 @@ def rows(scale=1.0):
     """Measure: ours may take half of the time."""
     found = flax_holder()
     if found is None:
-        print("flax_graphs: skipped, flax is not installed (pip install synmod[benchmark])")
+        print("flax_graphs: skipped, flax is not installed (pip install synmod-lm[benchmark])")
         return
     nnx, theirs = found
     for size in SIZES:

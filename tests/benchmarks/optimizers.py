@@ -1,7 +1,7 @@
 """How many rollouts optimizers need: ours, GEPA and DSPy on the same doubles, rows and seeds.
 
 `python -m tests.benchmarks.optimizers [seeds] [part ...]`; parts: rules, tickets, choices. Peers that are not installed
-are skipped: `pip install 'synmod[benchmark]'`.
+are skipped: `pip install 'synmod-lm[benchmark]'`.
 """
 
 import asyncio

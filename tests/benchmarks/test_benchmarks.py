@@ -14,7 +14,7 @@ def test_a_benchmark_gives_rows(part):
     """At a small scale, each row has a name, a positive figure and a budget."""
     rows = list(PARTS[part].rows(scale=0.005))
     if part == "flax_graphs" and not rows:
-        pytest.skip("flax is not installed: pip install synmod[benchmark]")
+        pytest.skip("flax is not installed: pip install synmod-lm[benchmark]")
     assert rows
     for row in rows:
         assert row.what

@@ -125,6 +125,6 @@ async def test_a_tool_that_is_called_after_its_block_is_a_run_error():
 async def test_a_missing_package_is_named_with_the_install_line(monkeypatch):
     """Nothing is opened."""
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(sm.ConfigError, match=r"pip install 'synmod\[mcp\]'"):
+    with pytest.raises(sm.ConfigError, match=r"pip install 'synmod-lm\[mcp\]'"):
         async with sm.mcp_tools(SERVER):
             pass

@@ -303,7 +303,7 @@ async def test_a_missing_scheduler_or_package_is_told(monkeypatch):
         with pytest.raises(sm.RunError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
             await sm.evaluate(Loud(), ROWS, executor=sm.DaskExecutor("tcp://127.0.0.1:9"))
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(sm.ConfigError, match=r"pip install 'synmod\[dask\]'"):
+    with pytest.raises(sm.ConfigError, match=r"pip install 'synmod-lm\[dask\]'"):
         await sm.evaluate(Loud(), ROWS, executor=sm.DaskExecutor("tcp://127.0.0.1:9"))
 
 

@@ -50,7 +50,7 @@ class Twice(sm.Module):
 @pytest.fixture
 def spans():
     """A provider that keeps spans in memory, and what reads them."""
-    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed: pip install 'synmod[test]'")
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed: pip install 'synmod-lm[test]'")
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -156,5 +156,5 @@ async def test_a_cancelled_call_ends_its_spans(spans):
 def test_without_the_package_the_hook_says_what_to_install(monkeypatch):
     """Told when it is made."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(sm.errors.ConfigError, match=r"pip install 'synmod\[otel\]'"):
+    with pytest.raises(sm.errors.ConfigError, match=r"pip install 'synmod-lm\[otel\]'"):
         sm.hooks_lib.OpenTelemetry()
