@@ -89,12 +89,15 @@ def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(fn)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for word in kwargs:
-            if word not in known:
-                hint = did_you_mean(word, known)
-                name = fn.__qualname__.removesuffix(".__init__")
-                raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(known)}.")
-        return fn(*args, **kwargs)
+        try:
+            for word in kwargs:
+                if word not in known:
+                    hint = did_you_mean(word, known)
+                    name = fn.__qualname__.removesuffix(".__init__")
+                    raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(known)}.")
+            return fn(*args, **kwargs)
+        finally:
+            del args, kwargs  # one may be a key, and reporters of errors print the values in frames
 
     return checked
 

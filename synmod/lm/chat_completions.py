@@ -12,6 +12,7 @@ import atexit
 import os
 import re
 import ssl
+import traceback
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
@@ -33,6 +34,7 @@ from .streaming import MOST_BODY, Assembly, text_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+    from pydantic import SecretStr
 
 T = TypeVar("T")
 Loop: TypeAlias = asyncio.AbstractEventLoop
@@ -117,12 +119,16 @@ class DirectAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        async with aclosing(raising(self._received(request, streams=False))) as received:
+        async with aclosing(self._exchange(request, streams=False)) as received:
             return cast("LMReply", await anext(received))  # its only item
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
-        return raising(self._received(request, streams=True))
+        return self._exchange(request, streams=True)
+
+    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request with its key, and yield what is received."""
+        return exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
@@ -132,24 +138,22 @@ class DirectAdapter:
                 await _SESSIONS.aclose()
 
     async def _received(
-        self, request: LMRequest, *, streams: bool
+        self, request: LMRequest, key: SecretStr | None, *, streams: bool
     ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import aiohttp
 
-        key = await self._secrets.key()
-        if isinstance(key, errors.AuthError):
-            yield key
-            return
         body = self._body(request, streams=streams)
         session, users = await _SESSIONS.get()
         users.add(self)
-        sent: dict[str, Any] = {"data": json_text(body).encode(), "headers": self._headers(key)}
+        data, proxy = json_text(body).encode(), _proxy(self._url)
         status, received, content = 0, dict[str, str](), bytearray()
         assembly: Assembly | None = None
         failure: errors.ModelError | None = None
         try:
-            async with session.post(self._url, **sent, allow_redirects=False, proxy=_proxy(self._url)) as response:
+            async with session.post(
+                self._url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy
+            ) as response:
                 status, received = response.status, _headers_of(response)
                 if streams and status < 300 and response.content_type not in _NOT_STREAMS:
                     assembly = Assembly()
@@ -182,11 +186,11 @@ class DirectAdapter:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
 
-    def _headers(self, key: str | None) -> dict[str, str]:
+    def _headers(self, key: SecretStr | None) -> dict[str, str]:
         """Return the headers of a request."""
         headers = {"content-type": "application/json", "user-agent": "synmod"}
         if key is not None:
-            headers["authorization"] = f"Bearer {key}"
+            headers["authorization"] = f"Bearer {key.get_secret_value()}"
         return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
 
     def _outcome(
@@ -428,16 +432,30 @@ CHAT: Final = Endpoint("/chat/completions", "acompletion", chat_body, reply_of)
 """Chat completions."""
 
 
-async def raising(items: AsyncGenerator[T | errors.ModelError]) -> AsyncGenerator[T]:
-    """Yield items, and raise an error among them: here, so that its traceback holds no frame with the key."""
-    failure = None
-    async with aclosing(items):
-        async for item in items:
-            if isinstance(item, errors.ModelError):
-                failure = item
-                del item
-                break
-            yield item
+async def exchange(
+    secrets: options.Secrets, send: Callable[[SecretStr | None], AsyncGenerator[T | errors.ModelError]]
+) -> AsyncGenerator[T]:
+    """Yield the items of `send(key)`, and raise an error among them, so that no frame of a traceback holds the key.
+
+    Reporters of errors print the values in the frames of a traceback, so whatever `send` raises, such as a
+    cancellation, is raised again here without its frames; those of a fault in our code are listed in a note.
+    """
+    key = await secrets.key()  # outside, so that what a callable of the user raises keeps its frames
+    failure: BaseException | None = key if isinstance(key, errors.AuthError) else None
+    try:
+        if not isinstance(key, errors.AuthError):
+            async with aclosing(send(key)) as items:
+                async for item in items:
+                    if isinstance(item, errors.ModelError):
+                        failure = item
+                        del item
+                        break
+                    yield item
+    except BaseException as error:  # noqa: BLE001  # raised below
+        if isinstance(error, Exception):
+            errors.add_note(error, "".join(traceback.format_tb(error.__traceback__)))
+        error.__context__ = error.__cause__ = None
+        failure = error.with_traceback(None)
     if failure is not None:
         try:
             raise failure

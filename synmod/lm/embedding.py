@@ -75,6 +75,7 @@ class EmbeddingModel(SharedModel):
         limit: options.Limit | int | None = None,
         cache: options.CacheGiven | None = None,
     ) -> None:
+        api_key = options.hidden(api_key)
         super().__init__(options.settings_for(model, locals()), EMBEDDINGS, _embedded_adapter)
 
     def get_config(self) -> dict[str, Json]:

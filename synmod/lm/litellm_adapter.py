@@ -20,6 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from pydantic import SecretStr
+
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, did_you_mean, is_array, thaw
 
@@ -102,12 +104,16 @@ class LiteLLMAdapter:
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
-        async with aclosing(chat.raising(self._received(request, streams=False))) as received:
+        async with aclosing(self._exchange(request, streams=False)) as received:
             return cast("LMReply", await anext(received))  # its only item
 
     def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
-        return chat.raising(self._received(request, streams=True))
+        return self._exchange(request, streams=True)
+
+    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request with its key, and yield what is received."""
+        return chat.exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
 
     async def price(self) -> LiteLLMPrice | None:
         """Return the price by litellm; None if it does not know the model, or with an `api_base`."""
@@ -137,7 +143,9 @@ class LiteLLMAdapter:
             return "schema"
         return "json" if "response_format" in (self._supported() or ()) else "prompt"
 
-    async def _received(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
+    async def _received(
+        self, request: LMRequest, key: SecretStr | None, *, streams: bool
+    ) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import httpx
 
@@ -152,20 +160,20 @@ class LiteLLMAdapter:
             "num_retries": 0,
             "drop_params": False,
             "extra_body": thaw(settings.extra_body) or None,
-            "extra_headers": self._secrets.headers() or None,
         }
-        key = await self._secrets.key()
-        if isinstance(key, AuthError):
-            yield key
-            return
         if settings.api_base is not None:
             allowed = [*request.params, "tools", "tool_choice"]
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
-            key = key or "none"  # else litellm would send a key from the environment
+            key = key or SecretStr("none")  # else litellm would send a key from the environment
         assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
         try:
             function = getattr(self._litellm, self._endpoint.function)
-            response = await function(**arguments, **(chat.STREAMING if streams else {}), api_key=key)
+            arguments |= chat.STREAMING if streams else {}
+            response = await function(
+                **arguments,
+                extra_headers=self._secrets.headers() or None,
+                api_key=None if key is None else key.get_secret_value(),
+            )
             if assembly is not None:
                 async with aclosing(response):
                     came: Any = getattr(response, "chunks", None)  # as the provider sent them

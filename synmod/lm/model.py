@@ -331,6 +331,7 @@ class LanguageModel(SharedModel):
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
+        api_key = options.hidden(api_key)
         super().__init__(options.settings_for(model, locals()), CHAT, embedded_adapter)
         self.fallback = fallback
 

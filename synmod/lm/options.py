@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError, RequestError, whole
@@ -308,7 +308,9 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
+_VALUE: Final = re.compile(r"[^\r\n\0\x80-\U0010ffff]*")
 _HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # not even shown in errors
+_SECRET_HEADER: Final = re.compile(r"auth|cookie|key|secret|token", re.IGNORECASE)  # in its name: hidden as a SecretStr
 
 
 def plain(text: Any) -> str:
@@ -322,13 +324,18 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) or hasattr(value, "get_secret_value")
 
 
+def hidden(key: Any) -> Any:
+    """Return a key given as a str as a SecretStr: reporters of errors print what stands in a frame."""
+    return SecretStr(key) if isinstance(key, str) else key
+
+
 def _key(key: Any) -> Any:
     """Check a key: a str, a secret, or a callable that returns either."""
-    if key == "":  # from os.environ.get(name, "") without the variable
+    if not (_is_text(key) or callable(key)):
+        raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
+    if _is_text(key) and not plain(key):  # from os.environ.get(name, "") without the variable
         return None
-    if _is_text(key) or callable(key):
-        return key
-    raise ValueError(f"got {type(key).__name__}, wanted a str, a SecretStr, or a callable")
+    return hidden(key)
 
 
 def _base(base: str) -> str:
@@ -339,13 +346,12 @@ def _base(base: str) -> str:
 
 
 def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
-    """Check headers: names and values are ASCII on one line; a value may be a secret."""
+    """Check headers: names and values are ASCII on one line; a value may be a secret, one of a credential is hidden."""
     for name, value in headers.items():
         named = isinstance(name, str) and _HEADER.fullmatch(name)
-        text = plain(value) if _is_text(value) else "\n"
-        if not named or not text.isascii() or any(sign in text for sign in "\r\n\0"):
+        if not named or not _is_text(value) or not _VALUE.fullmatch(plain(value)):
             raise ValueError(f"{name!r:.100} must be a name of letters, digits and hyphens, with a line of ASCII text")
-    return headers
+    return {name: hidden(value) if _SECRET_HEADER.search(name) else value for name, value in headers.items()}
 
 
 def cache_from(given: Any) -> Cache | None:
@@ -511,7 +517,7 @@ class Secrets:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._given: deque[str] = deque(maxlen=_MOST_KEYS)  # keys of recent requests
+        self._given: deque[SecretStr] = deque(maxlen=_MOST_KEYS)  # keys of recent requests
 
     def missing(self) -> AuthError | None:
         """Return the error for a missing key; None if there is one, or for a provider that is not in `ENVIRONMENT`."""
@@ -520,31 +526,36 @@ class Secrets:
             return None
         return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
 
-    async def key(self) -> str | AuthError | None:
+    async def key(self) -> SecretStr | AuthError | None:
         """Return the key for one request: that of the argument, else of the environment, else None.
 
         With an `api_base` the environment is not read: its keys belong to the provider's own endpoint. If `api_key`
-        returns no usable key, the error is returned, not raised, so that no frame of its traceback holds the key.
+        returns no usable key, the error is returned, not raised, so that no frame of its traceback holds the key. No
+        frame holds it while `api_key` runs either.
         """
         settings = self._settings
         names = ENVIRONMENT.get(settings.provider, ()) if settings.api_base is None else ()
-        key: Any = _first_of(names) if settings.api_key is None else settings.api_key
-        if not _is_text(key):
-            key = key()
+        if settings.api_key is None:
+            key: Any = _first_of(names)
+        elif _is_text(settings.api_key):
+            key = settings.api_key
+        else:
+            key = settings.api_key()
             if inspect.isawaitable(key):
                 key = await key
             if key is not None and not _is_text(key):
                 what = f"returned {type(key).__name__}, wanted a str or SecretStr"
                 return AuthError(f"what was passed as api_key=... {what}.", sent=False)
-        found = plain(key or "").strip()  # a key read from a file may end with a newline
-        if not found:
+        text = plain(key or "").strip()  # a key read from a file may end with a newline
+        if not text:
             missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)
             return missing if names else None
-        if not (found.isascii() and found.isprintable()):
+        if not (text.isascii() and text.isprintable()):
             return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
-        if found not in self._given:
-            self._given.append(found)
-        return found
+        secret = SecretStr(text)
+        if secret not in self._given:
+            self._given.append(secret)
+        return secret
 
     def headers(self) -> dict[str, str]:
         """Return the headers of the user, as they are sent."""
@@ -559,7 +570,7 @@ class Secrets:
         key, headers = self._settings.api_key, self._settings.headers.values()
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
         words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` a provider may quote the token
-        found = {*self._given, *([plain(key)] if _is_text(key) else ()), *hidden, *words}
+        found = {*map(plain, self._given), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
         return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
 
     def scrubbed(self, text: str) -> str:

@@ -50,11 +50,11 @@ async def test_the_text_is_that_of_the_contract():
 async def test_the_argument_wins_over_the_environment(monkeypatch):
     """A key given is used; else the usual variable, read at call time."""
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")
-    assert await secrets(api_key="given").key() == "given"
+    assert await secrets(api_key="given").key() == SecretStr("given")
     plain = secrets()
-    assert await plain.key() == "from-environment"
+    assert await plain.key() == SecretStr("from-environment")
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    assert await plain.key() == "another"
+    assert await plain.key() == SecretStr("another")
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     assert plain.missing() is not None
     assert isinstance(await plain.key(), AuthError)
@@ -68,8 +68,8 @@ async def test_a_callable_is_asked_for_each_request():
         return "async"
 
     rotating = secrets(api_key=lambda: next(tokens))
-    assert [await rotating.key(), await rotating.key()] == ["one", "two"]
-    assert await secrets(api_key=later).key() == "async"
+    assert [await rotating.key(), await rotating.key()] == [SecretStr("one"), SecretStr("two")]
+    assert await secrets(api_key=later).key() == SecretStr("async")
     assert rotating.missing() is None
 
 
