@@ -173,7 +173,7 @@ class DirectAdapter:
         except (aiohttp.ClientError, OSError) as error:
             failure = _broken(error, self._secrets)
         if assembly is None:
-            yield failure or self._outcome(request, status, received, bytes(content), body)
+            yield failure or self._outcome(request, status, received, bytes(content))
             return
         for piece in assembly.read(b"\n\n"):  # of an event whose end is missing
             yield piece
@@ -181,10 +181,18 @@ class DirectAdapter:
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        body = self._endpoint.body(request, request.structured or "schema") | (STREAMING if streams else {})
+        body = self._endpoint.body(request, request.structured or self._level(request)) | (STREAMING if streams else {})
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
+
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema: beside tools as one more tool, except from OpenAI itself.
+
+        Other servers turn `response_format` into a grammar, which leaves the model no way to call a tool.
+        """
+        may_call = request.tools and request.tool_choice != "none"
+        return "tool" if may_call and self._base is not None else "schema"
 
     def _headers(self, key: SecretStr | None) -> dict[str, str]:
         """Return the headers of a request."""
@@ -194,7 +202,7 @@ class DirectAdapter:
         return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
 
     def _outcome(
-        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes, body: Mapping[str, Any]
+        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes
     ) -> LMReply | errors.ModelError:
         """Return the reply in the content of an answer, or the error that its status stands for."""
         if status < 300 and len(content) > MOST_BODY:
@@ -210,7 +218,7 @@ class DirectAdapter:
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
         error.args = (f"{error}{why}",)
-        return with_hints(error, self._base, asked_for_schema="response_format" in body)
+        return with_hints(error, self._base, request)
 
 
 def _headers_of(response: ClientResponse) -> dict[str, str]:
@@ -582,16 +590,23 @@ def litellm_error(error: Exception, text: str) -> errors.ModelError:
     return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
 
 
-_ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra")
-"""Words in the message of a server that rejects `response_format`."""
+_ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra", "json mode", "response mime type")
+"""Words in the message of a server that rejects the form in which a schema was requested."""
 
 
-def with_hints(error: errors.ModelError, base: str | None, *, asked_for_schema: bool) -> errors.ModelError:
-    """Add hints to an error: another way to ask for a schema, a missing /v1."""
+def with_hints(
+    error: errors.ModelError, base: str | None, request: LMRequest | records.EmbeddingRequest
+) -> errors.ModelError:
+    """Add hints to an error: another way to ask for a schema or a tool, a missing /v1."""
     hints: list[str] = []
-    refused = error.provider_message.casefold()
-    if isinstance(error, errors.RequestError) and asked_for_schema and any(word in refused for word in _ABOUT_SCHEMAS):
-        hints.append('If the server does not know response_format, pass LanguageModel(..., structured="prompt").')
+    refused = error.provider_message.casefold() if isinstance(error, errors.RequestError) else ""
+    schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither
+    if schema is not None and any(word in refused for word in ("tool_choice", *_ABOUT_SCHEMAS)):
+        others = 'structured="tool" or ' if tools and request.structured != "tool" else ""
+        way = f'LanguageModel(..., {others}structured="prompt")'
+        hints.append(f"If the server does not take a schema in this form, pass {way}.")
+    if tools and "tool_choice" in refused and is_object(getattr(request, "tool_choice", None)):
+        hints.append('If the server takes no tool by name, offer that tool alone, with tool_choice="required".')
     if "stream_options" in error.provider_message:
         hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")
     if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):

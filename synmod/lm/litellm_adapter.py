@@ -137,8 +137,9 @@ class LiteLLMAdapter:
 
     def _level(self, *, with_tools: bool) -> str:
         """Return the best way to send the provider a schema, according to litellm."""
-        if with_tools and self._settings.provider not in _SCHEMA_BESIDE_TOOLS:
-            return "prompt"
+        local = self._settings.api_base is not None or self._settings.provider in chat.LOCAL
+        if with_tools and (local or self._settings.provider not in _SCHEMA_BESIDE_TOOLS):
+            return "tool" if local else "prompt"
         if self._settings.api_base is not None or self._litellm.supports_response_schema(model=self._settings.model):
             return "schema"
         return "json" if "response_format" in (self._supported() or ()) else "prompt"
@@ -186,7 +187,7 @@ class LiteLLMAdapter:
                 if came == []:  # litellm invents the end of an empty stream
                     failure = UnavailableError("the stream ended before the reply did")
         except Exception as error:  # noqa: BLE001  # litellm may raise anything; all of it is translated
-            failure = self._failure(error, asked_for_schema="response_format" in body)
+            failure = self._failure(error, request)
         held: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
         received = {name.lower(): str(text) for name, text in held.items()}
         if failure is not None:
@@ -196,7 +197,7 @@ class LiteLLMAdapter:
         else:
             yield self._endpoint.read(response.model_dump(), request, received)
 
-    def _failure(self, error: Exception, *, asked_for_schema: bool) -> ModelError:
+    def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""
         failure = chat.litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
         if isinstance(failure, AuthError) and failure.status is None:
@@ -206,7 +207,7 @@ class LiteLLMAdapter:
         if "LLM Provider NOT provided" in str(failure):
             hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
-        return chat.with_hints(failure, self._settings.api_base, asked_for_schema=asked_for_schema)
+        return chat.with_hints(failure, self._settings.api_base, request)
 
 
 def _remote_media(request: LMRequest) -> str:

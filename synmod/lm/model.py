@@ -279,7 +279,9 @@ class LanguageModel(SharedModel):
         name: The name in a saved file; by default the model string.
         headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
         extra_body: Provider-specific fields, sent in the body.
-        structured: How to ask for a schema: "schema", "json", "tool", "prompt"; None for what the provider does best.
+        structured: How to ask for a schema: "schema" (natively), "json" (JSON mode), "tool" (as a tool that must be
+            called), "prompt" (in the text alone); None for what the provider does best. Beside tools that is "tool" at
+            an `api_base` and for local servers, whose grammar for a native schema allows no calls.
         repairs: How often an invalid reply is sent back to be corrected.
         allow_remote_media: Whether litellm may get addresses of images and files; it fetches some of them itself.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.

@@ -117,8 +117,10 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
     if answer is not None and request.schema is not None and choice in (None, "auto", "none"):
         name = _answer_name(request, request.schema)
         own: Json = {"name": name, "description": "Give the final answer.", "parameters": request.schema, **answer}
-        choice = "required" if tools and choice != "none" else _naming(name)
-        tools = (*tools, {"type": "function", "function": own})
+        tools = (*(tools if choice != "none" else ()), {"type": "function", "function": own})
+        choice = "required"
+    if is_object(choice) and len(tools) == 1:
+        choice = "required"  # equal, and known to more servers than a choice by name
     return {"tools": list(tools), **({} if choice is None else {"tool_choice": choice})} if tools else {}
 
 

@@ -461,6 +461,46 @@ async def test_a_loop_over_http():
     assert sent[3:] == [{"role": "tool", "tool_call_id": f"c{n}", "content": str(n + 1)} for n in range(2)]
 
 
+class Grammar(Loopback):
+    """A server that turns `response_format` into a grammar, as llama.cpp does: then its model can call nothing."""
+
+    async def handle(self, request):
+        body = await request.json()
+        self.arrived.append(body)
+        names = [tool["function"]["name"] for tool in body.get("tools", ())]
+        is_first = body["messages"][-1]["role"] == "user"
+        if "response_format" in body or not names:
+            return web.json_response(completion('{"answer": 0}').body)  # invented
+        name, arguments = ("add", '{"a": 1, "b": 2}') if is_first else (names[-1], '{"answer": 3}')
+        call = {"id": f"c{len(self.arrived)}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        return web.json_response(completion(None, finish_reason="tool_calls", tool_calls=[call]).body)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_typed_agent_calls_tools_where_schemas_are_grammars(streams):
+    """The answer is one more tool, which neither hooks nor messages nor the next request show as a call of a tool."""
+    ended = []
+
+    class Ended(sm.Hook):
+        def on_lm_end(self, event):
+            ended.append((event.reply.text, [call.name for call in event.reply.tool_calls]))
+
+    async with Grammar() as server:
+        lm = sm.LanguageModel("openai/some-model", api_base=server.base, api_key=KEY)
+        solve = sm.Agent([add], Answer, language_model=lm)
+        with sm.hooks(Ended()):
+            if streams:
+                async with sm.stream(solve, QUERY) as pieces:
+                    called = [call.name async for piece in pieces for call in piece.tool_calls]
+                answer = pieces.result
+            else:
+                answer, called = await solve(QUERY), ["add"]
+        await lm.aclose()
+    assert (answer["answer"], RUNS, called) == (3, [(1, 2)], ["add"])
+    assert ended == [("", ["add"]), ('{"answer": 3}', [])]
+    assert [body["tool_choice"] for body in server.arrived] == ["required", "required"]
+
+
 class Echo(Loopback):
     """Calls the tool with the number in the question, then answers with its result."""
 

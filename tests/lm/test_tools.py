@@ -7,7 +7,7 @@ import synmod as sm
 from synmod.errors import BadReplyError, ConfigError, RequestError, SchemaError
 from synmod.lm import LanguageModel, LMReply
 from synmod.testing import FunctionLM, ScriptedLM
-from tests.lm.loopback import ask, completion
+from tests.lm.loopback import ask, completion, failure
 
 ADD = {
     "name": "add",
@@ -209,7 +209,7 @@ async def test_a_forced_tool_carries_the_schema():
     reply, (arrived,) = await ask(answer, schema=ANSWER, structured="tool")
     (tool,) = arrived.body["tools"]
     assert (tool["function"]["name"], tool["function"]["parameters"]) == ("My_Answer", ANSWER)
-    assert arrived.body["tool_choice"] == {"type": "function", "function": {"name": "My_Answer"}}
+    assert arrived.body["tool_choice"] == "required"
     assert "response_format" not in arrived.body
     assert (reply.json, reply.text, reply.tool_calls, "tool_calls" in reply.message) == (
         {"n": 3},
@@ -217,6 +217,65 @@ async def test_a_forced_tool_carries_the_schema():
         (),
         False,
     )
+
+
+@pytest.mark.parametrize("choice", ["add", {"type": "function", "function": {"name": "add"}}])
+async def test_one_tool_is_not_chosen_by_name(choice):
+    """llama.cpp ignores such a choice and LM Studio refuses it; `required` is equal where one tool is on offer."""
+    _, (arrived,) = await ask(calling(called()), call={"tools": [ADD], "tool_choice": choice})
+    assert arrived.body["tool_choice"] == "required"
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/some-model", "vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m"]
+)
+async def test_a_schema_beside_tools_is_one_more_tool(model):
+    """At an `api_base`: a grammar made from `response_format` would forbid every call."""
+    answer = calling(called("My_Answer", '{"n": 3}'))
+    reply, (arrived,) = await ask(answer, model=model, schema=ANSWER, call={"tools": [ADD]})
+    assert [tool["function"]["name"] for tool in arrived.body["tools"]] == ["add", "My_Answer"]
+    assert (arrived.body["tool_choice"], "response_format" in arrived.body) == ("required", False)
+    assert (reply.json, reply.tool_calls) == ({"n": 3}, ())
+
+
+@pytest.mark.parametrize(
+    ("call", "has_format", "choice"),
+    [
+        ({}, True, None),
+        ({"tools": [ADD], "tool_choice": "none"}, True, "none"),
+        ({"tools": [ADD], "structured": "schema"}, True, None),
+        ({"tools": [ADD], "structured": "tool", "tool_choice": "none"}, False, "required"),
+    ],
+)
+async def test_a_schema_is_native_where_no_tool_may_be_called(call, has_format, choice):
+    """So it is by `structured="schema"`; as a tool it stands alone where the others must not be called."""
+    _, (arrived,) = await ask(completion('{"n": 3}'), schema=ANSWER, call=call)
+    assert ("response_format" in arrived.body, arrived.body.get("tool_choice")) == (has_format, choice)
+    if call.get("structured") == "tool":
+        assert [tool["function"]["name"] for tool in arrived.body["tools"]] == ["My_Answer"]
+
+
+async def test_beside_tools_another_schema_than_an_object_is_asked_for_in_text():
+    """It cannot be the arguments of a tool, and a grammar would forbid every call."""
+    reply, (arrived,) = await ask(completion("3"), schema={"type": "integer"}, call={"tools": [ADD]})
+    assert (reply.json, "response_format" in arrived.body, "tool_choice" in arrived.body) == (3, False, False)
+    assert "<output_schema>" in arrived.body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "given", "hints"),
+    [
+        ("json mode cannot be combined with tool/function calling", {}, ['structured="tool"', 'structured="prompt"']),
+        ("a response mime type: 'application/json' is unsupported", {}, ['structured="tool"', 'structured="prompt"']),
+        ("Invalid tool_choice type: 'object'", {"tool_choice": "add"}, ['tool_choice="required"']),
+        ("tool_choice: required is not supported", {}, ['structured="prompt"']),
+    ],
+)
+async def test_a_refused_form_has_a_hint(refusal, given, hints):
+    """The error names the other ways to ask."""
+    error, _ = await ask(failure(400, refusal), schema=ANSWER, call={"tools": [ADD, NOW], **given})
+    assert isinstance(error, RequestError)
+    assert [hint for hint in hints if hint not in str(error)] == []
 
 
 async def test_an_invalid_answer_of_the_forced_tool_is_repaired_like_any_other():
