@@ -159,8 +159,8 @@ class GuardError(CallError):
     """A `Guard` blocked its inputs; the message gives the reason."""
 
 
-class AgentLimitError(CallError):
-    """An `Agent` has no answer after `max_steps` calls of its model, or has spent its budget.
+class AgentLimitError(CallError, RuntimeError):
+    """An `Agent` has no answer after `max_steps` calls of its model or `max_tool_calls` of tools, or spent its budget.
 
     Attributes:
         messages: The turns so far, in the format of chat completions.

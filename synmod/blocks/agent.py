@@ -377,6 +377,7 @@ def _text(block: Any) -> str:
 # -- agents ------------------------------------------------------------------------------------------------------------
 
 
+_AT_ONCE: Final = 8  # tools of one reply
 _MOST_SHOWN: Final = 2_000  # maximum number of characters of an error for the model
 
 
@@ -392,8 +393,9 @@ class Agent(Generator[M]):
         data_model: Model of the answer, as for `Generator`; without it and `schema` the answer is text.
         schema: JSON schema of the answer; must agree with `data_model`.
         max_steps: Maximum number of model calls.
-        parallel_tools: Whether the tools called in one reply run concurrently; if not, one after the other.
-        budget: Limits for the model calls of one run, including those of tools: `calls`, `tokens`, `cost_usd`.
+        max_tool_calls: Maximum number of runs of tools. Of a reply that calls more than are left, none runs.
+        parallel_tools: How many of the tools called in one reply run at once; True is 8, False one after the other.
+        budget: Limits for one run, including what its tools use: `calls`, `tokens`, `cost_usd` of models, `tool_calls`.
         on_tool_error: Whether the model receives an error of a tool (`"report"`) or the run fails (`"raise"`); None
             reports each `ToolError` and raises all others.
         **options: Keyword arguments of `Generator`. A `tool_choice` that forces a call applies to the first step.
@@ -405,7 +407,8 @@ class Agent(Generator[M]):
     Raises:
         ConfigError: There are no tools, two have one name, a module does not declare one input, or an argument is
             invalid; also as for `Generator`.
-        AgentLimitError: When called: no answer after `max_steps` model calls, or the budget is spent; has the messages.
+        AgentLimitError: When called: no answer after `max_steps` model calls, more than `max_tool_calls` tools are
+            called, or the budget is spent; has the messages.
         BudgetExceeded: When called: an enclosing `sm.budget` is spent; has the messages, too.
         BadReplyError: When called: the model calls an unknown tool, or one with invalid arguments, even after repair.
         Exception: When called: any exception of a tool that is not reported.
@@ -435,7 +438,8 @@ class Agent(Generator[M]):
         *,
         schema: Json = None,
         max_steps: int = 8,
-        parallel_tools: bool = True,
+        max_tool_calls: int = 64,
+        parallel_tools: int = _AT_ONCE,
         budget: Mapping[str, float] | None = None,
         on_tool_error: Literal["report", "raise"] | None = None,
         **options: Unpack[GeneratorOptions],
@@ -448,9 +452,11 @@ class Agent(Generator[M]):
         self._functions = lm.offered([_function_schema(tool) for tool in bound], "Agent")
         self.tools = {tool.name: tool for tool in bound}
         self.max_steps = checks.whole("Agent", "max_steps", max_steps)
-        self.parallel_tools = parallel_tools
+        self.max_tool_calls = checks.whole("Agent", "max_tool_calls", max_tool_calls)
+        at_once = {True: _AT_ONCE, False: 1}[parallel_tools] if isinstance(parallel_tools, bool) else parallel_tools
+        self.parallel_tools = checks.whole("Agent", "parallel_tools", at_once)
         for name in budget or ():
-            checks.one_of("Agent", "budget", name, ("calls", "tokens", "cost_usd"))
+            checks.one_of("Agent", "budget", name, ("calls", "tokens", "cost_usd", "tool_calls"))
         self.budget = None if budget is None else dict(budget)
         self._limited()
         self.on_tool_error = checks.one_of("Agent", "on_tool_error", on_tool_error, ("report", "raise", None))
@@ -466,7 +472,8 @@ class Agent(Generator[M]):
             The answer; with `return_inputs` after the fields of the inputs.
 
         Raises:
-            AgentLimitError: No answer after `max_steps` model calls, or the budget is spent; has the messages.
+            AgentLimitError: No answer after `max_steps` model calls, more than `max_tool_calls` tools are called, or
+                the budget is spent; has the messages.
             BudgetExceeded: An enclosing budget is spent; has the messages.
             BadReplyError: The model calls an unknown tool, or a tool with invalid arguments, even after repair.
             Exception: As for `Generator`; or any exception of a tool that is not reported.
@@ -474,6 +481,7 @@ class Agent(Generator[M]):
         if data.is_symbolic(inputs):  # a trace, to build the modules among the tools
             return await self.compute_output_spec(inputs)
         messages: list[lm.Message] = self._prompt(inputs)
+        left = self.max_tool_calls
         with self._limited() as account:
             try:
                 for step in range(self.max_steps):
@@ -483,6 +491,9 @@ class Agent(Generator[M]):
                         return self._result(inputs, reply)
                     messages = [*messages, *lm.turns(reply.message)]
                     if step + 1 < self.max_steps:  # else the results would not be read
+                        left -= len(reply.tool_calls)
+                        if left < 0:
+                            raise errors.AgentLimitError(self._too_many(reply.tool_calls, left), messages)
                         messages += await self._results(reply.tool_calls)
             except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:
@@ -503,11 +514,29 @@ class Agent(Generator[M]):
         """Return the budget block of one run."""
         return nullcontext() if self.budget is None else scope.budget(**self.budget)  # pyright: ignore[reportArgumentType]
 
+    def _too_many(self, calls: Sequence[data.ToolCall], left: int) -> str:
+        """Return the message for a reply that calls more tools than are left."""
+        limit = (
+            f"one reply calls {len(calls)} tools, {-left} more than are left of max_tool_calls={self.max_tool_calls}"
+        )
+        return f"{self._where}: {limit}, so none of them ran; allow more, or read error.messages."
+
     async def _results(self, calls: Sequence[data.ToolCall]) -> list[lm.Message]:
-        """Run the tools that one reply calls; return the turns with the results, in order."""
-        if self.parallel_tools:
-            return await flow.together(*[partial(self._answered, call) for call in calls])
-        return [await self._answered(call) for call in calls]
+        """Run the tools that one reply calls, `parallel_tools` at once; return the turns with the results, in order.
+
+        Raises:
+            BudgetExceeded: A budget has no room for all of them; none runs.
+        """
+        scope.reserve(0, tool_calls=len(calls), where=self._where).settle(scope.Usage())
+        results: list[Any] = [None] * len(calls)
+        pending = iter(enumerate(calls))
+
+        async def work() -> None:
+            for index, call in pending:  # shared: each worker takes the next call
+                results[index] = await self._answered(call)
+
+        await flow.together(*[work] * min(self.parallel_tools, len(calls)))
+        return results
 
     async def _answered(self, call: data.ToolCall) -> lm.Message:
         """Run one tool; return the turn with its result, or with the error to report."""

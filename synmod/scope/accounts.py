@@ -211,17 +211,20 @@ _ROUNDING: Final = 1e-12  # sums of dollars are floats: ten times 0.1 must fit i
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Model calls, tokens and dollars."""
+    """Model calls, tokens, dollars, and runs of tools by agents."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    tool_calls: int = 0
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+        calls, tool_calls = self.calls + other.calls, self.tool_calls + other.tool_calls
+        return Spent(calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd, tool_calls)
 
     def __sub__(self, other: "Spent") -> "Spent":
-        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+        calls, tool_calls = self.calls - other.calls, self.tool_calls - other.tool_calls
+        return Spent(calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd, tool_calls)
 
 
 _LOCK: Final = threading.RLock()
@@ -276,7 +279,8 @@ class Reservation:
 
     def settle(self, usage: Usage) -> None:
         """Spend what a request used: the reserved calls, its tokens, and its cost if that is known."""
-        self._close(Spent(self._held.calls, usage.prompt_tokens + usage.completion_tokens, usage.cost_usd or 0.0))
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        self._close(Spent(self._held.calls, tokens, usage.cost_usd or 0.0, self._held.tool_calls))
 
     def release(self) -> None:
         """Give the reservation back: nothing was spent."""
@@ -298,7 +302,7 @@ class Reservation:
 
 
 class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) as budget:`
-    """Limit what the model calls of a block may spend.
+    """Limit what the model calls of a block may spend, and how many tools its agents run.
 
     A call reserves what it needs before its request is sent, so that concurrent calls cannot overdraw together; all
     enclosing budgets must have room.
@@ -307,10 +311,12 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
         calls: Model calls.
         tokens: Tokens, of prompts and completions.
         cost_usd: US dollars.
+        tool_calls: Runs of tools by agents.
 
     Raises:
         ArgumentError: No limit is given, or one is negative, not a number, or a fraction of a call or token.
-        BudgetExceeded: A model call has no room (where it begins); names limit, used and path.
+        BudgetExceeded: A model call, or the tools that one reply calls, have no room (where they begin); names limit,
+            used and path.
 
     Example:
         >>> with budget(calls=10) as spending:
@@ -321,12 +327,18 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
     """
 
     @leaves.checks_keywords
-    def __init__(self, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
+    def __init__(
+        self,
+        calls: int | None = None,
+        tokens: int | None = None,
+        cost_usd: float | None = None,
+        tool_calls: int | None = None,
+    ) -> None:
         super().__init__()
-        given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
+        given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
         self._limits = {name: _limit(name, value) for name, value in given.items() if value is not None}
         if not self._limits:
-            raise errors.ArgumentError("budget() got no limit: give calls=, tokens= or cost_usd=.")
+            raise errors.ArgumentError("budget() got no limit: give calls=, tokens=, cost_usd= or tool_calls=.")
 
     def __enter__(self) -> Account:
         account = Account(self._limits)
@@ -343,13 +355,16 @@ def _limit(name: str, value: object) -> float:
     raise errors.ArgumentError(f"budget got {name}={value!r}: write {kind}, zero or more.")
 
 
-def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: str = "") -> Reservation:
+def reserve(
+    calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, tool_calls: int = 0, where: str = ""
+) -> Reservation:
     """Reserve room for a request in all budgets that enclose it, or in none.
 
     Args:
         calls: Model calls; a request that continues a counted call takes 0.
         tokens: The most tokens that it may use, as far as known.
         cost_usd: The most dollars that it may cost, as far as known.
+        tool_calls: Runs of tools.
         where: Path for the error; the running call's if left out.
 
     Returns:
@@ -363,7 +378,7 @@ def reserve(calls: int = 1, tokens: int = 0, cost_usd: float = 0.0, *, where: st
 
     Source: two-phase accounting.
     """
-    record, wanted = ambient(), Spent(calls, tokens, cost_usd)
+    record, wanted = ambient(), Spent(calls, tokens, cost_usd, tool_calls)
     accounts: tuple[Account, ...] = () if record is None else record.budgets
     with _LOCK:
         for account in reversed(accounts):

@@ -278,6 +278,56 @@ async def test_it_stops_at_its_budget_with_its_messages():
         assert len(lm.requests) == 2 * requests
 
 
+async def test_it_stops_at_max_tool_calls_and_runs_none_of_the_reply_that_exceeds_them():
+    """The runs of all steps count; the error has the turn whose calls did not run."""
+    replies = [[calling(call_id=str(n), a=n, b=n) for n in range(2)]] * 2
+    solve, _ = agent([*replies, {"answer": 3}], max_tool_calls=3, name="solve")
+    with pytest.raises(sm.AgentLimitError, match="solve: one reply calls 2 tools, 1 more than are left") as caught:
+        await solve(QUERY)
+    assert isinstance(caught.value, RuntimeError)
+    assert [turn["role"] for turn in caught.value.messages[2:]] == ["assistant", "tool", "tool", "assistant"]
+    assert sorted(RUNS) == [(0, 0), (1, 1)]
+    solve, _ = agent([*replies, {"answer": 3}], max_tool_calls=4)
+    assert (await solve(QUERY))["answer"] == 3
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(3, 3), (True, 8), (False, 1), (None, 8)])
+async def test_a_storm_of_calls_runs_a_few_at_once(parallel, most):
+    """`parallel_tools`, by default 8; by default at most 64 of one run."""
+    now, peak = set(), []
+
+    async def count(n: int) -> int:
+        """Count."""
+        now.add(n)
+        peak.append(len(now))
+        await asyncio.sleep(0)
+        now.remove(n)
+        return n
+
+    storm = [calling("count", str(n), n=n) for n in range(64)]
+    options = {} if parallel is None else {"parallel_tools": parallel}
+    solve, lm = agent([storm, {"answer": 3}], count, **options)
+    await solve(QUERY)
+    assert (len(peak), max(peak)) == (64, most)
+    assert [turn["content"] for turn in lm.requests[1].messages[-64:]] == [str(n) for n in range(64)]
+    solve, _ = agent([[*storm, calling("count", "64", n=64)]], count, **options)
+    with pytest.raises(sm.AgentLimitError):
+        await solve(QUERY)
+    assert len(peak) == 64
+
+
+async def test_a_budget_counts_runs_of_tools():
+    """Its own is an AgentLimitError, one around it surfaces as itself; of the reply that exceeds it nothing runs."""
+    replies = [calling(a=1, b=1), [calling(a=2, b=2), calling(call_id="2", a=3, b=3)]]
+    solve, _ = agent(replies, budget={"tool_calls": 2})
+    with pytest.raises(sm.AgentLimitError, match="tool_calls=2; 1 used, 2 more"):
+        await solve(QUERY)
+    solve, _ = agent(replies)
+    with sm.budget(tool_calls=2) as account, pytest.raises(sm.BudgetExceeded):
+        await solve(QUERY)
+    assert (account.used.tool_calls, account.used.calls, RUNS) == (1, 2, [(1, 1)] * 2)
+
+
 async def test_a_budget_around_it_is_not_its_own():
     """It surfaces as itself, also from inside a tool whose errors are reported."""
 
