@@ -186,11 +186,11 @@ class SymbolicDataModel(Described[Any]):
         self._refuse_value(key)
 
     def get_json(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise SymbolicValueError: a symbol has no value, so any text, truth value or iteration would be wrong."""
+        """Raise SymbolicValueError: a symbol has no value, so any truth value, iteration or f-string would be wrong."""
         self._refuse_value(None)
 
     __getitem__ = get
-    to = prettify_json = __iter__ = __bool__ = __str__ = __format__ = get_json
+    to = prettify_json = __iter__ = __len__ = __bool__ = __format__ = get_json
 
     def __getattr__(self, key: str) -> NoReturn:
         try:

@@ -1,15 +1,20 @@
 """Programs without a subclass: `compose` traces a function, `Sequential` runs members in order."""
 
+import dis
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
+from itertools import chain, pairwise
 from keyword import iskeyword
-from typing import Any, ClassVar, Self, cast, overload
+from types import CodeType
+from typing import Any, ClassVar, Self, Unpack, cast, overload
+
+from pydantic import ValidationError
 
 from synmod import blocks, leaves, module as modules, registry, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
-from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError
+from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError, SymbolicValueError
 from synmod.module import Data, Module, ModuleOf
 
 from .program import M, Program
@@ -50,7 +55,9 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
 
     Raises:
         ArgumentError: A parameter cannot be an Input, or `fn` is not an async or plain function.
-        BuildError: The body waits for something (contains 'compose').
+        BuildError: The body waits for something, has a `try` or `with` around a call, or tests whether a symbol is
+            None (contains 'compose').
+        SymbolicValueError: The body reads a value.
         SchemaError: The outputs do not contain what the return annotation declares.
         GraphError: The wiring is faulty.
         Exception: Whatever the body raises.
@@ -69,11 +76,13 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
     """
     if fn is None:
         return partial(compose, name=name, description=description)
-    if not callable(fn) or isinstance(fn, type) or inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+    is_generator = inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
+    if not callable(fn) or isinstance(fn, type | Module) or is_generator:
         raise ArgumentError(f"compose takes an async or plain function; got {fn!r:.100}.")
     label = leaves.check_name(getattr(fn, "__name__", None) if name is None else name)
     positional, named = _inputs(fn, label)
     outputs = copy_context().run(_wired, fn, label, positional, named)
+    _refuse_lost_python(fn, label, [*inspect.signature(fn).parameters])
     _check_outputs(fn, label, outputs)
     inputs = [*positional, *named.values()]
     return Program(
@@ -106,6 +115,68 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
     return positional, named
 
 
+def _refuse_lost_python(fn: Callable[..., Any], label: str, parameters: Iterable[str]) -> None:
+    """Refuse Python that decides around a call: the body runs once, on symbols, and only its calls are kept.
+
+    That is a `try` or `with` around an `await`, and `x is None` of a symbol. It reads the bytecode, since the source of
+    `exec` and of `python -c` is unknown.
+    """
+    code: CodeType | None = getattr(inspect.unwrap(fn), "__code__", None)
+    if code is None:
+        return
+    lost = next(chain(_blocks_around_calls(code, label), _tests_for_none(code, parameters)), None)
+    if lost is None:
+        return
+    line, what, remedy = lost
+    raise BuildError(
+        f"compose: the body of {label!r}, line {line}, has {what}. The body runs once, on symbols, and the program "
+        f"keeps its calls alone. {remedy}; or write a class with `call`, which runs for each value."
+    )
+
+
+def _blocks_around_calls(code: CodeType, label: str) -> Iterator[tuple[int | None, str, str]]:
+    """Yield line, description and remedy of each `try` and `with` around an `await`."""
+    instructions = [*dis.get_instructions(code)]
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    table: Any = dis.Bytecode(code)
+    for entry in table.exception_entries:
+        handler, following = instructions[places[entry.target] :][:2]
+        body = instructions[places[entry.start] : places.get(entry.end)]
+        calls = [_line(instruction) for instruction in body if instruction.opname == "GET_AWAITABLE"]
+        if not calls or handler.opname != "PUSH_EXC_INFO":  # other handlers are Python's own, of the await itself
+            continue
+        if following.opname == "WITH_EXCEPT_START":
+            remedy = f"Open the block where the program is called, `with ...: await {label}(...)`"
+            yield calls[0], "a `with` around a call", remedy
+        else:
+            remedy = "Write sm.Fallback(first, second) for another module after an error, sm.Retry(module) to try again"
+            yield calls[0], "a `try` around a call", remedy
+
+
+def _tests_for_none(code: CodeType, parameters: Iterable[str]) -> Iterator[tuple[int | None, str, str]]:
+    """Yield line, description and remedy of each test whether a parameter, or what an `await` returned, is None."""
+    instructions = [*dis.get_instructions(code)]
+    symbols = {*parameters}
+    for before, instruction in pairwise(instructions):
+        if instruction.opname.startswith("STORE_FAST") and before.opname in ("END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"):
+            symbols.add(_names(instruction)[0])
+    for load, following, third in zip(instructions, instructions[1:], instructions[2:], strict=False):
+        is_test = following.opname.endswith("_NONE") or (third.opname == "IS_OP" and following.argval is None)
+        if is_test and "LOAD_" in load.opname and (name := _names(load)[-1]) in symbols:
+            remedy = "Write `a | b` for b where a is absent, `a & b` for None where either is"
+            yield _line(load), f"a test whether {name} is None, but it is a symbol there and never None", remedy
+
+
+def _names(instruction: dis.Instruction) -> Sequence[Any]:
+    """Return the names that an instruction stores or loads, in order; Python 3.13 joins two instructions into one."""
+    names: Any = instruction.argval
+    return cast("Sequence[Any]", names) if isinstance(names, tuple) else (names,)
+
+
+def _line(instruction: dis.Instruction) -> int | None:
+    return instruction.positions.lineno if instruction.positions else None
+
+
 def _wired(
     fn: Callable[..., Any], label: str, positional: list[SymbolicDataModel], named: dict[str, SymbolicDataModel]
 ) -> Any:
@@ -125,6 +196,14 @@ def _wired(
             "module's build must wait, wire them in a coroutine: `x = sm.Input(Query)`, `y = await module(x)`, "
             "`sm.Program(inputs=x, outputs=y)`."
         ) from None
+    except ValidationError as error:
+        symbol = next((each["input"] for each in error.errors() if isinstance(each["input"], SymbolicDataModel)), None)
+        if symbol is None:
+            raise
+        raise SymbolicValueError(
+            f"compose: the body of {label!r} makes a {error.title} of {symbol!r}, which has no value yet: pass it on "
+            "as it is, or make the data model in an sm.Lambda or in a class with `call`."
+        ) from error
 
 
 def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
@@ -150,9 +229,8 @@ def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
 
 Member = Module | Callable[..., Any] | SymbolicDataModel
 Typed = ModuleOf[JsonDataModel[M]]
-Row = Iterable[Member] | tuple[*tuple[Member, ...], Typed[M]] | Iterable[SymbolicDataModel | Typed[M]]
-"""Members in order: type checkers infer the output from a tuple's last member, or from the one type of a list's."""
-_NO_MEMBERS: Any = ()  # so that a type checker infers Sequential[Any] without members
+Row = tuple[*tuple[Member, ...], Typed[M]]
+"""Members whose last one is typed: type checkers infer the output from it."""
 
 
 @registry.register_own()
@@ -160,10 +238,12 @@ class Sequential(Program[M]):
     """Members in order: each gets the whole output of the one before.
 
     Args:
-        members: Modules, or plain callables, sync or async, that take and return data. An `sm.Input` (or a data-model
-            class) may come first: it declares the input, and the constructor builds at once. A mapping gives each
-            member a name, which is its step in paths; otherwise the steps are `0`, `1` and so on. Type checkers infer
-            the output from a tuple's last member, or from a list whose members have one type.
+        members: Modules, or plain callables, sync or async, that take and return data: in a list, or one argument each.
+            An `sm.Input` (or a data-model class) may come first: it declares the input, and the constructor builds at
+            once. A mapping gives each member a name, which is its step in paths; otherwise the steps are `0`, `1` and
+            so on. Type checkers infer the output from the last argument or a tuple's last member, or from a list whose
+            members have one type.
+        *more: Further members, if the first argument is one.
         name: Label.
         description: Label.
         trainable: Whether the members may be trained.
@@ -190,23 +270,42 @@ class Sequential(Program[M]):
     _is_module_base: ClassVar[bool] = True
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
+    @overload
+    def __init__(self, members: Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
+    @overload
+    def __init__(
+        self, members: Iterable[SymbolicDataModel | Typed[M]], **options: Unpack[modules.ModuleOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Sequential[Any]",
+        members: Iterable[Member] | Mapping[str, Member] = (),
+        **options: Unpack[modules.ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(self, *members: *Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
+    @overload
+    def __init__(self: "Sequential[Any]", *members: Member, **options: Unpack[modules.ModuleOptions]) -> None: ...
     def __init__(
         self,
-        members: "Row[M] | Mapping[str, Member]" = _NO_MEMBERS,
+        members: Any = (),
+        *more: Any,
         name: str | None = None,
-        *,
         description: str | None = None,
         trainable: bool = True,
         hooks: Sequence[scope.Hook] | None = None,
     ) -> None:
-        if isinstance(members, Module) or not isinstance(members, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"Sequential: members is {modules.kind_text(members)}; give a list: sm.Sequential([...])."
-            )
+        rest = more
+        if len(more) == 1 and isinstance(more[0], str) and name is None:  # Keras' second parameter
+            name, rest = more[0], ()
+        row = members if _is_row(members) and not rest else [members, *rest]
+        row = list(cast("Iterator[Any]", row)) if isinstance(row, Iterator) else row
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
-        if isinstance(members, Mapping):
+        if more or row is not members:
+            self._record_members(lambda _: row, **({} if name is None else {"name": name}))
+        if isinstance(row, Mapping):
             vars(self)["_names"] = ()
-        for name_of_member, member in _pairs(members):
+        for name_of_member, member in _pairs(row):
             self._append(member, name_of_member)
         if self.input_spec is not None:
             self._build_now()
@@ -313,7 +412,7 @@ class Sequential(Program[M]):
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
             raise ConfigError(
                 f"{self.name!r}: member {step} is {modules.kind_text(member)}; members are modules (instances) or "
-                "plain callables."
+                "plain callables, in one list or one argument each."
             )
         module = member if isinstance(member, Module) else blocks.Lambda(member, name=_label(member))
         if isinstance(step, int):
@@ -324,11 +423,12 @@ class Sequential(Program[M]):
         setattr(self, step, module)
         attributes["_names"] = (*steps, step)
 
-    def _record_members(self, change: Callable[[Any], Any]) -> None:
-        """Apply a change of members to the recorded constructor arguments, which include the Input."""
-        if self._record.arguments is not None and type(self).__init__ is Sequential.__init__:
-            changed = change(self._record.arguments.get("members", ()))
-            self._record.arguments = {**self._record.arguments, "members": changed}
+    def _record_members(self, change: Callable[[Any], Any], **labels: str) -> None:
+        """Apply a change of members to the recorded constructor arguments: one list or dict, which has the Input."""
+        arguments = self._record.arguments
+        if arguments is not None and type(self).__init__ is Sequential.__init__:
+            others = {key: value for key, value in arguments.items() if key not in ("members", "more")}
+            self._record.arguments = {"members": change(arguments.get("members", ())), **others, **labels}
 
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
@@ -374,6 +474,11 @@ def _label(function: Callable[..., Any]) -> str | None:
     """Return the name of a function, None if it cannot be the name of a module."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else None
+
+
+def _is_row(members: Any) -> bool:
+    """Whether a first argument holds the members; otherwise it is a member itself."""
+    return isinstance(members, Iterable) and not isinstance(members, Callable | SymbolicDataModel)
 
 
 def _pairs(members: Any) -> list[tuple[Any, Any]]:

@@ -20,6 +20,7 @@ from synmod.errors import (
 from synmod.flow import run
 from synmod.module import Module
 from synmod.program import Program, compose
+from synmod.scope import budget, deadline
 from tests.program.parts import Answer, Echo, Hint, Noted, Query, Reply, Shout, WaitingBuild, query
 
 WHERE = ContextVar("where", default="nowhere")
@@ -241,10 +242,10 @@ def test_gather_in_a_body_is_told_that_branches_run_at_once(inside):
         lambda query: [word for word in query.question],  # noqa: C416  (as users write it)
         lambda query: f"about {query}",
         lambda query: f"about {query['question']}",
-        str,
+        len,
         lambda query: Answer(answer=query["question"]),
     ],
-    ids=["if", "for", "if of a field", "for of a field", "f-string", "f-string of a field", "str", "data model"],
+    ids=["if", "for", "if of a field", "for of a field", "f-string", "f-string of a field", "len", "data model"],
 )
 def test_a_body_that_reads_a_value_is_told_what_to_write(read):
     """A choice is a Route or Branch, a loop a Map, a function a Lambda; an f-string once held the symbol's repr."""
@@ -255,6 +256,112 @@ def test_a_body_that_reads_a_value_is_told_what_to_write(read):
 
     with pytest.raises(SymbolicValueError, match=r"Route.*Branch.*Map.*Lambda.*class with `call`"):
         compose(body)
+
+
+async def a_try(query: Query):
+    """A provider's error comes when the program runs."""
+    try:
+        return await Echo()(query)
+    except RuntimeError:
+        return await Reply()(query)
+
+
+async def a_finally_around_a_loop(query: Query):
+    """However deep in the block."""
+    try:
+        for _ in range(2):
+            query = await Echo()(query)
+    finally:
+        print("done")
+    return query
+
+
+async def a_with(query: Query):
+    """A deadline or budget is of a call."""
+    with deadline(5), budget(calls=1):
+        return await Echo()(query)
+
+
+async def a_test_of_a_parameter(query: Query, hint: Hint | None = None):
+    """An optional Input is a symbol, too."""
+    if hint is None:
+        return await Echo()(query)
+    return await Echo()(query + hint)
+
+
+async def a_test_of_a_result(query: Query):
+    """What a call returns may turn out to be None when the program runs."""
+    reply = await Reply()(query)
+    return query if reply is not None else reply
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (a_try, r"has a `try` around a call.*sm\.Fallback.*sm\.Retry"),
+        (a_finally_around_a_loop, r"has a `try` around a call"),
+        (a_with, r"has a `with` around a call.*`with \.\.\.: await a_with\(\.\.\.\)`"),
+        (a_test_of_a_parameter, r"has a test whether hint is None.*`a \| b`"),
+        (a_test_of_a_result, r"has a test whether reply is None"),
+    ],
+)
+def test_python_that_decides_around_a_call_is_refused(body, message):
+    """The body runs once, on symbols, so that it would be lost; the error has the line and what to write."""
+    with pytest.raises(BuildError, match=rf"^compose: the body of '{body.__name__}', line \d+, {message}.*with `call`"):
+        compose(body)
+
+
+def test_python_that_decides_while_composing_is_allowed(tmp_path):
+    """Without a call inside, or about plain values."""
+    settings = tmp_path / "settings"
+    extra = None
+
+    @compose
+    async def mine(query: Query, hint: Hint | None = None):
+        try:
+            prefix = settings.read_text()
+        except OSError:
+            prefix = "my"
+        with settings.open("w") as file:
+            file.write(prefix)
+        for place in range(3):
+            if extra is None and place is not None:
+                query = await Echo()(query)
+        return (query & hint).prefix(prefix)
+
+    assert len([step for step in mine.steps if step.module is not None]) == 3
+
+
+def test_a_symbol_as_a_field_of_a_data_model_is_named():
+    """Pydantic's error would speak of a type."""
+
+    async def body(query: Query):
+        return Answer(answer=await Echo()(query))
+
+    with pytest.raises(SymbolicValueError, match=r"makes a Answer of SymbolicDataModel.*sm\.Lambda"):
+        compose(body)
+
+
+def test_a_symbol_can_be_printed_while_composing(capsys):
+    """For looking at the fields."""
+
+    @compose
+    async def shown(query: Query):
+        print(query)
+        return query
+
+    assert capsys.readouterr().out == "SymbolicDataModel('query': 'question')\n"
+
+
+def test_a_program_is_not_composed_again():
+    """It is one already."""
+    with pytest.raises(ArgumentError, match="takes an async or plain function; got Program"):
+        compose(compose(a_plain))
+
+
+async def a_plain(query: Query):
+    """Return its input."""
+    return query
 
 
 def test_errors_of_the_body_surface_as_themselves():

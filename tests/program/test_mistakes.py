@@ -153,10 +153,11 @@ def test_a_symbol_is_never_compared_with_a_value(compare):
     assert symbol != "a"
 
 
-def test_members_that_are_not_in_a_list_are_refused():
-    """The second one is not a name."""
-    with pytest.raises(ConfigError, match="Sequential: members is a Generator; give a list"):
-        sm.Sequential(sm.Generator(Team), sm.Identity())
+def test_members_that_are_no_modules_are_refused():
+    """Alone, in a list, and beside one; nor may a name hide a method."""
+    for arguments in ([3], [None], ["abc"], [sm.Generator], [[sm.Identity()], sm.Identity()]):
+        with pytest.raises(ConfigError, match=r"member \d is .*; members are modules \(instances\) or plain callables"):
+            sm.Sequential(*arguments)
     for name in ("name", "summary"):
         with pytest.raises(ConfigError, match=f"the member name '{name}' is the name of an attribute of every Sequen"):
             sm.Sequential({name: sm.Identity()})

@@ -62,4 +62,7 @@ async def in_a_row(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> No
     assert_type(await Sequential([ask, write])(value), JsonDataModel[Any])
     assert_type(await Sequential({"ask": ask, "write": write})(value), JsonDataModel[Any])
     assert_type(await Sequential([write])(symbol), SymbolicDataModel)
+    assert_type(Sequential(Input(Query), ask, write, name="row"), Sequential[Answer])
+    assert_type(Sequential(write), Sequential[Answer])
+    assert_type(Sequential(ask, len), Sequential[Any])
     assert_type(Sequential(), Sequential[Any])
