@@ -29,7 +29,7 @@ def sorter():
     ("call", "says"),
     [
         (lambda: sm.evaluate(sorter(), [], metric=[]), "evaluate: unknown keyword 'metric'. Did you mean 'metrics'?"),
-        (lambda: sm.budget(usd=1), "budget: unknown keyword 'usd'. It takes calls, tokens, cost_usd."),
+        (lambda: sm.budget(usd=1), "budget: unknown keyword 'usd'. It takes calls, tokens, cost_usd, tool_calls."),
         (lambda: sm.deadline(second=1), "deadline: unknown keyword 'second'. Did you mean 'seconds'?"),
         (lambda: sm.map_concurrently(len, [], concurency=2), "Did you mean 'concurrency'?"),
         (lambda: sorter().fit([], epoch=2), "Program.fit: unknown keyword 'epoch'. Did you mean 'epochs'?"),
