@@ -13,13 +13,14 @@ from .chat_completions import http_error, is_strict, litellm_error
 from .embedding import EmbeddingModel, embedding_model_from
 from .litellm_adapter import Price, list_price
 from .model import (
-    LanguageModel, NoConnection, SharedModel, shared_model, unbound_model, check_sample, current_language_model,
-    current_sample, current_stand_ins, default_language_model, drawing, model_from, models_in_force, resolve_model,
-    set_default_language_model, use_language_models,
+    LanguageModel, NoConnection, SharedModel, TextRules, shared_model, text_rules, unbound_model, check_sample,
+    current_language_model, current_sample, current_stand_ins, default_language_model, drawing, model_from,
+    models_in_force, resolve_model, set_default_language_model, use_language_models,
 )
 from .nearest import embedded_adapter, within
 from .options import (
-    ENVIRONMENT, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params, without_secrets,
+    ENVIRONMENT, MODEL_STRING, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params,
+    without_secrets,
 )
 from .prompt import REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved
 from .records import (
@@ -30,14 +31,14 @@ from .replies import function_schema, offered, read_reply
 from .streaming import LMStream, ServerSentEvents, stream
 
 __all__ = [
-    "ATTRIBUTES", "ENVIRONMENT", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel", "EmbeddingReply",
-    "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout", "Limit", "Message",
-    "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "Usage", "check_sample",
-    "check_structured", "current_language_model", "current_sample", "current_stand_ins", "default_instructions",
-    "default_language_model", "drawing", "embedded_adapter", "embedding_model_from", "environment_secrets",
-    "estimate_text", "estimate_tokens", "estimated_usage", "function_schema", "http_error", "in_order", "input_fields",
-    "is_strict", "jinja_prompt", "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered",
-    "read_reply", "request_content", "request_key", "resolve_model", "resolved", "sampling_params",
-    "set_default_language_model", "shared_model", "stream", "turns", "unbound_model", "use_language_models", "within",
-    "without_secrets",
+    "ATTRIBUTES", "ENVIRONMENT", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel",
+    "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
+    "Limit", "Message", "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "TextRules",
+    "Usage", "check_sample", "check_structured", "current_language_model", "current_sample", "current_stand_ins",
+    "default_instructions", "default_language_model", "drawing", "embedded_adapter", "embedding_model_from",
+    "environment_secrets", "estimate_text", "estimate_tokens", "estimated_usage", "function_schema", "http_error",
+    "in_order", "input_fields", "is_strict", "jinja_prompt", "list_price", "litellm_error", "message", "model_from",
+    "models_in_force", "offered", "read_reply", "request_content", "request_key", "resolve_model", "resolved",
+    "sampling_params", "set_default_language_model", "shared_model", "stream", "text_rules", "turns", "unbound_model",
+    "use_language_models", "within", "without_secrets",
 ]

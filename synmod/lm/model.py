@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, Literal, NamedTuple, NoReturn, Self, TypeVar, cast, overload
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
@@ -45,7 +45,7 @@ class SharedModel:
         embedded: Returns the adapter of the model `embedded/<name>`.
 
     Raises:
-        ConfigError: The adapter is not one.
+        ConfigError: The adapter is not one, or the model string is one that a file must not choose.
 
     Source: httpx's clients.
     """
@@ -54,6 +54,8 @@ class SharedModel:
 
     def __init__(self, settings: options.Settings, endpoint: Endpoint, embedded: Callable[[str], Any]) -> None:
         self.settings: options.Settings = settings
+        if settings.api_base is None and settings.adapter in (None, "direct", "litellm"):
+            check_text(settings.model)
         self.secrets = options.Secrets(settings)
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
         self.counters = records.ModelCounters()
@@ -180,6 +182,34 @@ _BY_STRING: Final[dict[tuple[type, str], SharedModel]] = {}
 _MAKING: Final = threading.Lock()
 
 
+class TextRules(Protocol):
+    """What becomes of the texts that name models while code runs on the values of a file."""
+
+    def stand_in(self, kind: type[Any], text: str) -> SharedModel | None:
+        """Return the reader's model for a text; None if there is none."""
+        ...
+
+    def check(self, text: str) -> None:
+        """Raise ConfigError for a text of the file that may not choose the connection."""
+        ...
+
+
+_TEXT_RULES: Final[ContextVar[TextRules | None]] = ContextVar("synmod_text_rules", default=None)
+
+
+@contextmanager
+def text_rules(rules: TextRules | None) -> Generator[None]:
+    """Set the rules for model strings for a block; None for none."""
+    with _set(_TEXT_RULES, rules):
+        yield
+
+
+def check_text(text: str) -> None:
+    """Raise ConfigError for a model string that the rules in force here refuse."""
+    if (rules := _TEXT_RULES.get()) is not None:
+        rules.check(text)
+
+
 def shared_model(kind: Callable[[str], M], model: Any, where: str) -> M:
     """Return the model itself, or the one model of this kind and process that a string names.
 
@@ -189,13 +219,18 @@ def shared_model(kind: Callable[[str], M], model: Any, where: str) -> M:
         where: What receives it, for the message.
 
     Raises:
-        ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
+        ConfigError: It is neither, or the string is not `provider/name`, or it comes from a file that may not choose
+            it. Begins with `where`.
     """
     cls: Any = kind
     if isinstance(model, cls):
         return model
     if not isinstance(model, str):
         raise ConfigError(f"{where}: got {type(model).__name__}, wanted {cls.__name__} or a string 'provider/name'.")
+    rules = _TEXT_RULES.get()
+    if rules is not None and (stand_in := rules.stand_in(cls, model)) is not None:
+        return cast("Any", stand_in)
+    check_text(model)
     with _MAKING:
         if (cls, model) not in _BY_STRING:
             _BY_STRING[cls, model] = kind(model)

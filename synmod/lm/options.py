@@ -302,7 +302,9 @@ Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
 STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
 """The ways to ask for a schema: native schema, JSON mode, one forced tool, text only."""
 
-_MODEL: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
+MODEL_STRING: Final = re.compile(r"[^\s/]+/\S+")
+"""`provider/name`; the name of a local server's model may be a path."""
+
 _ADDRESS: Final = re.compile(
     r"https?://(\[[0-9a-z:.%]+\]|[^\s/?#@:\[\]\x00-\x20\x7f]+)(:0*[1-9]\d{0,4})?(/[^\s?#\x00-\x20\x7f]*)?",
     re.IGNORECASE,
@@ -435,7 +437,7 @@ def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
     Raises:
         ConfigError: An argument is wrong; names it and the expected value.
     """
-    if not isinstance(model, str) or not _MODEL.fullmatch(model):
+    if not isinstance(model, str) or not MODEL_STRING.fullmatch(model):
         raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
     named = {name: value for name, value in given.items() if name not in _NO_SETTINGS}
     known = {name: value for name, value in named.items() if value is not None or name.endswith("timeout_s")}

@@ -20,7 +20,8 @@ from synmod.module import Module, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
-from .names import check_fallbacks, check_lm, checked_value, lm_record, made_lm, named_schema, supplied_lms, user_code
+from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, made_lm
+from .names import checked_value, named_schema, user_code
 from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
 from .terms import Place, Term, TermReader, TermWriter, references
 
@@ -46,8 +47,9 @@ def loads(
 
     Args:
         text: What `dumps` returned, as str or UTF-8 bytes.
-        language_models: Live models or model strings by saved name, or one for all; what is not mapped is made from its
-            record, with keys found in the reader's own environment at call time.
+        language_models: Live models or model strings by saved name, or by a text that the file holds as an argument or
+            attribute; or one for all. What is not mapped is made from its record or text, with keys found in the
+            reader's own environment at call time, if it is the name of a model as its provider spells them.
         indexes: Live indexes of `Retrieve` by saved name, or one for all; an index that is not mapped is its name
             alone, and its search a ConfigError.
         custom_objects: Classes and functions by id or bare name, for this call; None for the id of a data
@@ -58,7 +60,7 @@ def loads(
         The program; `dumps` of it is the same text.
 
     Raises:
-        FormatError: It is not a file of a format that this release reads.
+        FormatError: It is not a file of a format that this release reads, or names a model that no file may choose.
         LoadError: Something in it cannot be loaded here; `.where` is the JSON Pointer, `.file` the file.
         RegistryError: An object in `custom_objects` is of a kind that files may not name.
         ArgumentError, ConfigError: An argument is of another kind.
@@ -153,9 +155,10 @@ def _program(
     """
     loader = _Loader(sections, custom_objects, language_models, indexes)
     try:
-        root = loader.make()
-        if "state" in sections:
-            _apply(root, sections["state"])
+        with lm.text_rules(loader.supplied):
+            root = loader.make()
+            if "state" in sections:
+                _apply(root, sections["state"])
     except GraphError as error:  # such as an empty key on the way to a node
         raise load_fault(("graph",), str(error)) from error
     return root
@@ -183,16 +186,27 @@ class _Loader:
         """The terms of these objects, by identity."""
         self._late: dict[int, set[str]] = {}
         """The recorded attributes that the constructor of each module has not made."""
-        for name, model in supplied_lms(language_models, self._models).items():
-            self._enter("language_model", name, model)
+        supplied = self.supplied = SuppliedModels(language_models, self._models, nodes)
         for name, model in self._models.items():
-            check_lm(name, model, self._terms.resolver, self._terms.read)
+            check_lm(name, model, self._terms.resolver, self._terms.read, is_supplied=name in supplied.by_name)
         check_fallbacks(self._models)
         self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
         self._nodes = check_nodes(nodes, self._terms)
+        for name, model in {**self._settled_texts(), **supplied.by_name}.items():
+            self._enter("language_model", name, model)
         self._enter_indexes(indexes)
         self._terms.read(self._root, ("graph", "root"))
         self._check_reached()
+
+    def _settled_texts(self) -> dict[str, Any]:
+        """Check the texts that arguments and attributes name models by; return the caller's models for them."""
+        settled: dict[str, Any] = {}
+        for entry in self._nodes:
+            for field in ("config", "attributes") if entry.impl.is_module else ():
+                settled |= self.supplied.settle(entry.record[field], (*entry.where, field))
+        for name in settled:
+            self._models.setdefault(name, {"type": None})
+        return settled
 
     def _enter_indexes(self, given: Any) -> None:
         """Note the indexes of the caller.

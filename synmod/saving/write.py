@@ -12,7 +12,8 @@ from typing import Any
 from synmod import leaves, lm, tree
 
 from .document import FileLimits, Problems, Where, shown, write_document
-from .names import lm_faults, lm_record, named_schema
+from .language_models import lm_faults, lm_record
+from .names import named_schema
 from .records import circle_of, write_node, write_variable
 from .terms import Place, Term, TermWriter
 

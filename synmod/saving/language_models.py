@@ -1,0 +1,319 @@
+"""The language models of a document: their records both ways, and the texts of a file that become models.
+
+A file must not steer the keys of its reader. A text of it becomes a model only if it is the name of one (`providers`),
+or where the reader passes a model that stands in for it, however the file holds the text: in a record, as an argument
+or attribute, or as a value that a constructor makes a model of.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
+
+from synmod import errors, leaves, lm, registry
+
+from .document import Where, check, check_record, load_fault, malformed, shown
+from .names import Resolver, fitting
+from .providers import is_model_name
+
+_LISTED: Final = 100
+_SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
+_SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
+"""The arguments of a language model that a file names without their values."""
+
+_SLOTS: Final = {"language_model": lm.LanguageModel, "embedding_model": lm.EmbeddingModel}
+"""The arguments and attributes that hold a model by their very name, and its class."""
+
+_LIMITS: Final = ("concurrency", "rpm", "tpm")
+
+_ANY_MODEL: Final = "unbound/model"
+"""The model string of a language model whose name alone is in the file."""
+
+
+def lm_record(
+    model: lm.SharedModel, term: Callable[[Any], leaves.Json], reference: Callable[[Any], leaves.Json]
+) -> dict[str, leaves.Json]:
+    """Return the record of a model: never a key, an endpoint or a header.
+
+    A model whose class is not registered (a test double) has a record without settings; an unbound model keeps the
+    record of its file.
+
+    Args:
+        model: The model.
+        term: Writes an argument of a registered subclass.
+        reference: Returns the term of a fallback.
+    """
+    unbound = isinstance(model.adapter, lm.NoConnection)
+    record: dict[str, leaves.Json] = dict(model.adapter.record) if unbound else {"type": registry.id_of(type(model))}
+    if record["type"] is None:
+        return {"type": None}
+    get_config: Any = getattr(model, "get_config", None)
+    if not unbound and type(model) is not lm.LanguageModel and get_config is not None:
+        record["config"] = get_config()
+    if "config" in record:
+        record["config"] = {key: term(each) for key, each in record["config"].items()}
+    if not unbound:
+        settings = model.settings
+        record |= {
+            "model": settings.model,
+            **{name: getattr(settings, name) for name in _SETTINGS},
+            "defaults": {name: settings.defaults[name] for name in lm.SAMPLING if name in settings.defaults},
+            "supply": list(settings.supply),
+            **({"limit": settings.limit.numbers()} if settings.limit is not None else {}),
+        }
+    fallback = [reference(each)["language_model"] for each in model.fallback]
+    return record | ({"fallback": fallback} if fallback else {})
+
+
+def check_lm(
+    name: str, record: leaves.Json, resolver: Resolver, read: Callable[[leaves.Json, Where], Any], *, is_supplied: bool
+) -> None:
+    """Check the record of a language model.
+
+    Args:
+        name: The saved name.
+        record: The record.
+        is_supplied: Whether the caller's model stands in for it, so that its text does not become one.
+        resolver: Finds its class.
+        read: Reads a term.
+
+    Raises:
+        FormatError: A field is missing or unknown, or has a value that must not come from a file, such as a model
+            string that is not the name of a model.
+        LoadError: Its type is not a class of language models.
+    """
+    where = ("language_models", name)
+    if not name:
+        raise malformed(where, "a language model needs a name.")
+    kind = check(record, where, dict).get("type", "")
+    if kind is None:
+        check_record(record, where, ("type",))
+        return
+    check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config", "limit", "fallback"))
+    for field, wanted in lm_faults(record):
+        raise malformed((*where, field), f"{shown(record[field])} is not allowed here, wanted {wanted}.")
+    found = resolver.find_or_none(kind, (*where, "type"))
+    if found is not None:
+        fitting(found, (*where, "type"), lambda found: issubclass(found, lm.SharedModel), "a class of language models")
+        is_named = not (is_supplied or record["supply"] or "config" in record)
+        fault = model_fault(record["model"], name) if is_named else None
+        if fault is not None:
+            raise malformed((*where, "model"), fault)
+    if found is lm.LanguageModel and "config" in record:
+        raise malformed((*where, "config"), "only a subclass has a config.")
+    for argument, term in check(record.get("config", {}), (*where, "config"), dict).items():
+        read(term, (*where, "config", argument))
+
+
+def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
+    """Check that fallbacks are models of the file, and form no cycle.
+
+    Raises:
+        FormatError: A fallback is not in the file, or there is a cycle.
+    """
+    names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
+    for name, fallback in names.items():
+        for place, each in enumerate(fallback):
+            if each not in records or lm.EmbeddingModel in (_kind(records[name]), _kind(records[each])):
+                where = ("language_models", name, "fallback", place)
+                raise malformed(where, f"{shown(each)} is not among the language_models of this file.")
+    try:
+        TopologicalSorter(names).prepare()
+    except CycleError as error:
+        where = ("language_models", error.args[1][0], "fallback")
+        raise malformed(where, f"the fallbacks form a cycle: {' -> '.join(error.args[1][:_LISTED])}.") from None
+
+
+def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
+    """Return the fields of a record that have a bad value, and what is wanted; the class checks the rest."""
+    model, defaults, supply = record["model"], record["defaults"], record["supply"]
+    limit, fallback = record.get("limit", {"rpm": 1}), record.get("fallback", [""])
+    is_limit = leaves.is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
+    is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
+    is_named = leaves.is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
+    is_plain = isinstance(model, str) and lm.MODEL_STRING.fullmatch(model)
+    is_sampling = leaves.is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
+    is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
+    numbers = [(name, type(record[name]) in (int, float, type(None)), "a number or null") for name in _SETTINGS[:3]]
+    rules = [
+        ("model", is_plain, "'provider/name'"),
+        *numbers,
+        ("structured", type(record["structured"]) in (str, type(None)), "a string or null"),
+        ("defaults", is_sampling, f"some of {', '.join(lm.SAMPLING)} as an object"),
+        ("supply", is_ordered, f"a list of names among {', '.join(_SUPPLIED)}, in this order"),
+        ("limit", is_limit, f"whole numbers above 0 under {', '.join(_LIMITS)}"),
+        ("fallback", is_named, "a list of saved names"),
+    ]
+    return [(field, wanted) for field, holds, wanted in rules if not holds]
+
+
+def model_fault(text: str, name: str) -> str | None:
+    """Return why a text of a file may not become a model; None if it may."""
+    if is_model_name(text):
+        return None
+    return (
+        f"{shown(text)} is not the name of a model as its provider spells them, or not of a provider that is known "
+        "here. It may lead to another host, region or endpoint, and a file must not choose where keys are sent. If you "
+        f"trust it, write load(..., language_models={{{shown(name)}: sm.LanguageModel({shown(text)})}})."
+    )
+
+
+def _parts(value: leaves.Json) -> Iterable[leaves.Json]:
+    """Return the values inside an object or array."""
+    return value.values() if leaves.is_object(value) else value if leaves.is_array(value) else ()
+
+
+class SuppliedModels:
+    """The caller's models for the names and texts of one file: the `lm.TextRules` of its load.
+
+    Args:
+        given: A mapping from saved name, or text of the file, to a live model or model string; or one language model or
+            string for all of them (embedding models go by name only).
+        records: The records of the file by saved name.
+        nodes: The records of the nodes, which hold the texts.
+
+    Attributes:
+        by_name: The models by saved name.
+
+    Raises:
+        LoadError: A name is not in the file ('Did you mean').
+        ArgumentError: `given` is none of these.
+        ConfigError: A value is neither a model of the kind that was saved nor a model string.
+    """
+
+    def __init__(self, given: Any, records: Mapping[str, leaves.Json], nodes: leaves.Json) -> None:
+        self._records, self._nodes = records, nodes
+        self._for_all: lm.LanguageModel | None = None
+        self._given: Mapping[str, Any] = {} if given is None else given
+        if isinstance(given, str | lm.LanguageModel):
+            self._given, self._for_all = {}, lm.shared_model(lm.LanguageModel, given, "language_models")
+        elif not hasattr(self._given, "items"):
+            raise errors.ArgumentError(
+                f"language_models is a {type(given).__name__}, wanted a mapping from saved name to a LanguageModel or "
+                "a model string, or one of these for all."
+            )
+        self.by_name = self._by_name()
+
+    def _by_name(self) -> dict[str, lm.SharedModel]:
+        """Return the models by saved name; `m` serves `m#2` too."""
+        if self._for_all is not None:
+            named = self._records.items()
+            return {name: self._for_all for name, record in named if _kind(record) is lm.LanguageModel}
+        bases = {name: name.partition("#")[0] for name in self._records}
+        for name in self._given:
+            if name not in bases and name not in bases.values() and name not in self._texts:
+                known = list(bases)[:_LISTED]
+                raise load_fault(
+                    ("language_models",),
+                    f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, known)} "
+                    f"The file has {', '.join(map(shown, known)) or 'none'}.",
+                )
+        keys = {name: name if name in self._given else base for name, base in bases.items()}
+        return {
+            name: self._supplied(_kind(self._records[name]), key) for name, key in keys.items() if key in self._given
+        }
+
+    def _supplied(self, kind: type[Any], key: str) -> lm.SharedModel:
+        """Return the caller's model of this kind."""
+        with lm.text_rules(None):  # the caller's own strings may name anything
+            return lm.shared_model(kind, self._given[key], f"language_models[{key!r}]")
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """The strings of the file that code may make a model of: arguments and attributes."""
+        texts: set[str] = set()
+        terms: list[Any] = [self._nodes, self._records]
+        values: list[Any] = []
+        while terms:
+            part = terms.pop()
+            if leaves.is_object(part):
+                values += [part[kind] for kind in ("json", "set", "frozenset") if kind in part]
+            terms += _parts(part)
+        while values:
+            part = values.pop()
+            texts |= {part} if isinstance(part, str) else set()
+            values += _parts(part)
+        return texts
+
+    def stand_in(self, kind: type[Any], text: str) -> lm.SharedModel | None:
+        """Return the caller's model for a text of the file that is to become one; None if there is none."""
+        if text not in self._given and not isinstance(self._for_all, kind):
+            return None
+        return (self._for_all or self._supplied(kind, text)) if text in self._texts else None
+
+    def check(self, text: str) -> None:
+        """Check a text that is about to become a model.
+
+        Raises:
+            ConfigError: The file holds the text or the end of it, and the caller passes no model for it.
+        """
+        fault = None if text in self._given or self._for_all else model_fault(text, text)
+        steps = text.split("/") if fault else ()
+        if fault and any("/".join(steps[place:]) in self._texts for place in range(len(steps))):
+            raise errors.ConfigError(fault)
+
+    def settle(self, config: dict[str, leaves.Json], where: Where) -> dict[str, lm.SharedModel]:
+        """Check the plain texts among arguments or attributes that name a model by their own name.
+
+        A block may make a model of such a text long after the load. Where the caller passes a model, the term comes to
+        name it.
+
+        Args:
+            config: The terms by name; changed in place.
+            where: Their place.
+
+        Returns:
+            The caller's models that these terms now name, by name.
+
+        Raises:
+            FormatError: A text may not become a model.
+        """
+        settled: dict[str, lm.SharedModel] = {}
+        for argument, kind in _SLOTS.items():
+            text = config.get(argument, {}).get("json")
+            if not isinstance(text, str) or not lm.MODEL_STRING.fullmatch(text):
+                continue
+            if (model := self.stand_in(kind, text)) is not None:
+                config[argument], settled[text] = {"language_model": text}, model
+            elif (fault := model_fault(text, text)) is not None:
+                raise malformed((*where, argument, "json"), fault)
+        return settled
+
+
+def _kind(record: leaves.Json) -> type[Any]:
+    """Return the kind of model that a record describes."""
+    public_id = record.get("type") if leaves.is_object(record) else None
+    cls = registry.lookup(public_id) if isinstance(public_id, str) else None
+    return lm.EmbeddingModel if isinstance(cls, type) and issubclass(cls, lm.EmbeddingModel) else lm.LanguageModel
+
+
+def made_lm(
+    name: str, record: dict[str, leaves.Json], cls: type | None, read: Callable[[leaves.Json], Any]
+) -> lm.SharedModel:
+    """Return a model made from its record; an unbound one if the file does not hold all that it needs.
+
+    Args:
+        name: The saved name.
+        record: The checked record.
+        cls: The class of its id, None where it is not known here.
+        read: Reads a term.
+
+    Raises:
+        LoadError: The class does not take what the record holds.
+    """
+    if record["type"] is None:
+        needs = ["a model of a class that is not registered"]
+        return lm.unbound_model(lm.LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
+    arguments = {key: read(term) for key, term in record.get("config", {}).items()}
+    if cls is None or record["supply"]:
+        needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
+        kept = {**record, "config": arguments} if "config" in record else record
+        return lm.unbound_model(_kind(record), name, kept, needs)
+    if "config" not in record:
+        arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
+        arguments |= {} if name == record["model"] else {"name": name}
+    arguments |= {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
+    try:
+        return cls(**arguments)
+    except (errors.SynmodError, TypeError) as error:
+        raise load_fault(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error
