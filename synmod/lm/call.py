@@ -95,8 +95,16 @@ class ModelCall:
         return own if deadline is None else min(own, deadline.left())
 
     async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
-        """Run the adapter's `check` and `prepare`, if it has them; `prepare` does not count against `timeout_s`."""
+        """Run the adapter's `check` and `prepare`, if it has them; `prepare` does not count against `timeout_s`.
+
+        Raises:
+            RequestError: An image or a file is given by its address, and `allow_remote_media` is off.
+        """
         adapter = self.model.adapter
+        if not self.model.settings.allow_remote_media and (place := records.remote_media(request.messages)):
+            why = "which the provider, its server or this host would fetch"
+            remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
+            raise errors.RequestError(f"{place} is an address, {why}; {remedy}.", sent=False)
         if (check := getattr(adapter, "check", None)) is not None:
             check(request)
         if (prepare := getattr(adapter, "prepare", None)) is not None:

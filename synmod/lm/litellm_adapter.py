@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic import SecretStr
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
-from synmod.leaves import aio, did_you_mean, is_array, thaw
+from synmod.leaves import aio, did_you_mean, thaw
 
 from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
@@ -63,18 +63,14 @@ class LiteLLMAdapter:
         self._secrets = secrets
         self._litellm: Any = None  # set by the first `prepare`
 
-    def check(self, request: LMRequest) -> None:
+    def check(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
         """Raise at once if the request cannot succeed.
 
         Raises:
             UnavailableError: trio runs this code.
             AuthError: There is no key where one is needed.
-            RequestError: An image or a file is given by its address, and `allow_remote_media` is off.
         """
         chat.refuse_trio("litellm")
-        if not self._settings.allow_remote_media and (place := _remote_media(request)):
-            remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
-            raise RequestError(f"{place} is an address, which litellm may fetch from this host; {remedy}.", sent=False)
         if missing := self._secrets.missing():
             raise missing
 
@@ -208,17 +204,6 @@ class LiteLLMAdapter:
             hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
         return chat.with_hints(failure, self._settings.api_base, request)
-
-
-def _remote_media(request: LMRequest) -> str:
-    """Return the place of the first image or file that a request gives by its address; "" for none."""
-    for index, turn in enumerate(request.messages):
-        for place, part in enumerate(turn["content"] if is_array(turn["content"]) else ()):
-            image, file = part.get("image_url", {}).get("url"), part.get("file", {})
-            held = (file.get("file_id", ""), file.get("file_data", ""))
-            if (image is not None and not str(image).startswith("data:")) or any("://" in str(one) for one in held):
-                return f"messages[{index}]: content[{place}]"
-    return ""
 
 
 # -- the package -----------------------------------------------------------------------------------------------------

@@ -318,7 +318,8 @@ class LanguageModel(SharedModel):
             called), "prompt" (in the text alone); None for what the provider does best. Beside tools that is "tool" at
             an `api_base` and for local servers, whose grammar for a native schema allows no calls.
         repairs: How often an invalid reply is sent back to be corrected.
-        allow_remote_media: Whether litellm may get addresses of images and files; it fetches some of them itself.
+        allow_remote_media: Whether images and files may be sent as addresses, which the provider or its server, with
+            litellm sometimes this host, fetches.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.
         price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
         adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and

@@ -208,7 +208,9 @@ class Layout:
             text = _block("inputs", value_text(shown))
             if '"media_type":' in text:
                 media = [*media]
-                text = _block("inputs", value_text(_without_media(shown, media, "inputs")))
+                text = _block(
+                    "inputs", value_text(_without_media(shown, [input_schema], input_schema, media, "inputs"))
+                )
         slots = {**fixed.slots, "inputs": text}
         if self._prompt is not None:
             try:
@@ -237,7 +239,11 @@ class Layout:
                 outputs = in_order(outputs, schema, schema)
             elif is_object(outputs):  # a message, if replies are plain text
                 outputs = outputs.get("content", outputs)
-            shown.append(value_text(_without_media({"inputs": inputs, "outputs": outputs}, media, "examples")))
+            pair = {
+                "inputs": _without_media(inputs, [input_schema], input_schema, media, "examples/inputs"),
+                "outputs": _without_media(outputs, [schema], schema or {}, media, "examples/outputs"),
+            }
+            shown.append(value_text(pair))
         slots = {
             "instructions": _prose_block("instructions", instructions),
             "input_fields": _prose_block("input_fields", fields),
@@ -303,24 +309,57 @@ def _prose_block(tag: str, prose: str) -> str:
     return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
 
 
-def _without_media(json: Json, media: list[Json], where: str) -> Json:
+def _without_media(
+    json: Json, schemas: Iterable[Json], root: Mapping[str, Json], media: list[Json], where: str
+) -> Json:
     """Return a value with `(image 1)` and the like in place of media; add their parts to `media`.
+
+    Media are where one of the schemas of the value declares them; JSON of that form elsewhere is text, as it came.
 
     Raises:
         DataError: A sound is given by its address, which no message can hold.
     """
+    if is_array(json):
+        targets = _targets(schemas, root)
+        items = [(item, _of_item(targets, index), f"{where}/{index}") for index, item in enumerate(json)]
+        return [_without_media(item, inner, root, media, place) for item, inner, place in items]
+    if not is_object(json):
+        return json
+    targets = _targets(schemas, root)
     try:
-        part = media_part(json)
+        part = media_part(json) if any({*fields_of(target)} == _MEDIA for target in targets) else None
     except ValueError as error:
         raise DataError(f"{where}: {error}.") from None
     if part is not None:
         media.append(frozen(part))
         return f"({_IN_WORDS[part.type]} {sum(one['type'] == part.type for one in media)})"
-    if is_object(json):
-        return {name: _without_media(inner, media, f"{where}/{name}") for name, inner in json.items()}
-    if is_array(json):
-        return [_without_media(inner, media, f"{where}/{index}") for index, inner in enumerate(json)]
-    return json
+    return {
+        name: _without_media(inner, _of_field(targets, name), root, media, f"{where}/{name}")
+        for name, inner in json.items()
+    }
+
+
+def _targets(schemas: Iterable[Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Return the subschemas behind the references of these, with all their alternatives and parts."""
+    targets, pending = dict[int, Mapping[str, Json]](), [*schemas]
+    while pending:
+        target = resolved(pending.pop(), root)
+        if id(target) not in targets:  # alternatives may refer to one another
+            targets[id(target)] = target
+            pending += [part for key in ("anyOf", "oneOf", "allOf") for part in target.get(key) or ()]
+    return [*targets.values()]
+
+
+def _of_field(targets: Iterable[Mapping[str, Json]], name: str) -> list[Json]:
+    """Return the subschemas of a field."""
+    named = [fields_of(target).get(name, target.get("additionalProperties")) for target in targets]
+    return [*named, *(part for target in targets for part in target.get("patternProperties", {}).values())]
+
+
+def _of_item(targets: Iterable[Mapping[str, Json]], index: int) -> list[Json]:
+    """Return the subschemas of an item."""
+    first = [[*target.get("prefixItems", ())][index : index + 1] for target in targets]
+    return [items[0] if items else target.get("items") for items, target in zip(first, targets, strict=True)]
 
 
 json_text = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

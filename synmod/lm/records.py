@@ -144,6 +144,17 @@ def _part(part: Json, where: str) -> Json:
     raise DataError(f"{where}: got a part of kind {kind!r:.100}, wanted {wanted}.")
 
 
+def remote_media(messages: Iterable[Message]) -> str:
+    """Return the place of the first image, sound or file that messages give by its address; "" for none."""
+    for index, turn in enumerate(messages):
+        for place, part in enumerate(turn["content"] if is_array(turn["content"]) else ()):
+            image, file = part.get("image_url", {}).get("url"), part.get("file", {})
+            others = (part.get("input_audio", {}).get("data"), file.get("file_id"), file.get("file_data"))
+            if (image is not None and not str(image).startswith("data:")) or any("://" in str(one) for one in others):
+                return f"messages[{index}]: content[{place}]"
+    return ""
+
+
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of turns, on the high side: a third of their characters, rounded up."""
     characters = 0

@@ -3,7 +3,9 @@
 import json
 import pickle
 import timeit
+from typing import Annotated, Any
 
+import pydantic
 import pytest
 from hypothesis import given, strategies as st
 
@@ -304,15 +306,61 @@ def test_a_prompt_function_gets_the_media():
 )
 def test_the_media_type_decides_what_a_value_is(json, kind):
     """Or the end of the address; a value that could be none of them stays a value."""
-    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=trusted_schema({}))
+    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=trusted_schema({"properties": {"seen": PICTURE}}))
     assert [part["type"] for part in turn["content"]][1:] == [kind] if kind else isinstance(turn["content"], str)
+
+
+class Shot(sm.DataModel):
+    """What a camera took."""
+
+    taken: sm.Image
+    note: str = ""
+
+
+class Roll(sm.DataModel):
+    """Shots, and shots inside them."""
+
+    shots: list[Shot] = []
+    inner: "Roll | None" = None
+
+
+SHOT = {"media_type": "image/png", "data": "eA==", "url": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "is_media"),
+    [
+        (sm.Image, SHOT, True),
+        (sm.Image | None, SHOT, True),
+        (sm.File | str | sm.Image, SHOT, True),
+        (list[sm.Image], [SHOT], True),
+        (tuple[str, sm.Image], ["a", SHOT], True),
+        (dict[str, sm.Image], {"a": SHOT}, True),
+        (dict[Annotated[str, pydantic.Field(pattern="^a")], sm.Image], {"a": SHOT}, True),
+        (list[Shot | sm.Audio], [{"taken": SHOT, "note": ""}], True),
+        (Roll, {"inner": {"shots": [{"taken": SHOT, "note": ""}]}}, True),
+        (Any, SHOT, False),
+        (dict[str, Any], {"a": SHOT}, False),
+        (dict[str, str | None], SHOT, False),
+        (list[Any], [[SHOT]], False),
+        (tuple[sm.Image, Any], [None, SHOT], False),
+        (Shot, {"taken": None, "note": SHOT}, False),
+    ],
+)
+def test_the_declared_schema_decides_what_is_media(kind, value, is_media):
+    """JSON of a stranger in the form of an image stays text, wherever no image is declared."""
+    case = pydantic.create_model("Case", __base__=sm.DataModel, field=(kind, ...))
+    schema = trusted_schema(case.get_schema())
+    for where in ({"inputs": {"field": value}}, {"examples": frozen([{"inputs": {"field": value}, "outputs": {}}])}):
+        user = rendered(Layout(None), schema=schema, **where)[-1]
+        assert isinstance(user["content"], list) == is_media
 
 
 def test_sound_at_an_address_is_refused_with_its_place():
     """No message can hold it."""
     heard = frozen(sm.Audio.from_url("https://example.com/a.mp3"))
     with pytest.raises(DataError, match="inputs/heard: sound"):
-        rendered(inputs={"heard": heard}, schema=trusted_schema({}))
+        rendered(inputs={"heard": heard}, schema=trusted_schema({"properties": {"heard": PICTURE}}))
 
 
 def test_an_image_that_is_not_there_is_no_fault():

@@ -314,14 +314,22 @@ async def test_a_schema_that_is_not_an_object_is_asked_for_in_text():
         {"type": "file", "file": {"file_data": "http://169.254.169.254/"}},
     ],
 )
-async def test_litellm_is_handed_no_address_unless_it_may(part):
-    """Some it fetches from this host; the refusal comes before the import and before anything is sent."""
-    lm = LanguageModel("anthropic/some-model", api_key="sk-some-secret-key")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **given: LanguageModel("anthropic/some-model", api_key="sk-some-secret-key", **given),
+        lambda **given: LanguageModel("openai/some-model", api_base="http://127.0.0.1:9/v1", **given),
+        lambda **given: FunctionLM(lambda request: "x", **given),
+    ],
+    ids=["litellm", "direct", "own"],
+)
+async def test_no_adapter_is_handed_an_address_unless_it_may(part, make):
+    """Somebody would fetch it; the refusal comes before an import and before anything is sent."""
     with pytest.raises(RequestError, match=r"messages\[0\]: content\[1\].*allow_remote_media") as caught:
-        await lm([{"role": "user", "content": ["Look:", part]}])
+        await make()([{"role": "user", "content": ["Look:", part]}])
     assert caught.value.attempts == 0
-    allowed = LanguageModel("anthropic/some-model", api_key="sk-some-secret-key", allow_remote_media=True)
-    allowed.adapter.check(sm.LMRequest("x", sm.lm.turns([{"role": "user", "content": ["Look:", part]}])))
+    if isinstance(lm := make(allow_remote_media=True), FunctionLM):
+        assert (await lm([{"role": "user", "content": ["Look:", part]}])).text == "x"
 
 
 async def test_images_of_a_generator_reach_the_server():
