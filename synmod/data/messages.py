@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from math import isfinite
 from mimetypes import MimeTypes
@@ -38,9 +38,15 @@ def _cut_description(schema: dict[str, Any]) -> None:
 TOLD_BRIEFLY: Final = ConfigDict(json_schema_extra=_cut_description, defer_build=True)
 """Configuration of a ready-made class: its schema has a short description, and is made when it is first needed."""
 
+_OPEN: Final[ConfigDict] = {**TOLD_BRIEFLY, "extra": "allow"}
+"""Configuration of what a provider writes: keys of its own stay as they are, and are sent back to it."""
+
 
 class _ReadyMade(DataModel):
-    """A data model of ours: takes its first fields by position, writes a constant `type`, and checks the whole."""
+    """A data model of ours: takes its first fields by position, writes a constant `type`, and checks the whole.
+
+    Keys that the class does not declare, where it takes any, come in by dicts only: a misspelt keyword is an error.
+    """
 
     model_config = TOLD_BRIEFLY
 
@@ -51,6 +57,8 @@ class _ReadyMade(DataModel):
         def __init__(self, *args: Any, **fields: Any) -> None:
             super().__init__(**self._named(args, fields))
 
+        __init__.__pydantic_base_init__ = True  # for pydantic: it need not be called for a dict inside another
+
     @classmethod
     def _named(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
         """Return all arguments by name (TypeError for too many, or one given twice)."""
@@ -60,8 +68,26 @@ class _ReadyMade(DataModel):
         given = dict(zip(cls._positions, args, strict=False))
         for name in given.keys() & fields.keys():
             raise TypeError(f"{cls.__name__} got {name!r} twice, by position and by keyword.")
+        if unknown := [name for name in fields if name not in cls._keywords()]:
+            raise ValidationError.from_exception_data(
+                cls.__name__,
+                [InitErrorDetails(type="extra_forbidden", loc=(name,), input=fields[name]) for name in unknown],
+            )
+        return {**given, **fields}
+
+    @classmethod
+    def _keywords(cls) -> Iterable[str]:
+        """Return the names of the keywords."""
+        return cls.model_fields
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, given: Any) -> Any:
+        """Write the constant `type` where it is missing."""
         kind = cls.model_fields.get("type")
-        return {**({"type": get_args(kind.annotation)[0]} if kind else {}), **given, **fields}
+        if kind is None or not isinstance(given, Mapping):
+            return given
+        return {"type": get_args(kind.annotation)[0], **cast("Mapping[str, Any]", given)}
 
     def _faults(self) -> Iterator[_Fault]:
         """Yield the faults of the fields taken together."""
@@ -233,7 +259,7 @@ def _as_text(arguments: Any) -> Any:
 class ToolFunction(DataModel):
     """Name and arguments of a tool call, as they stand on the wire."""
 
-    model_config = TOLD_BRIEFLY
+    model_config = _OPEN
 
     name: str
     arguments: Annotated[str, BeforeValidator(_as_text)]
@@ -255,8 +281,10 @@ class ToolCall(_ReadyMade):
         >>> ToolCall("1", "add", {"a": 1}).function.arguments
         '{"a":1}'
 
-    Source: OpenAI's chat completions.
+    Source: OpenAI's chat completions; differs: keys of a provider's own, such as thought signatures, stay.
     """
+
+    model_config = _OPEN
 
     _positions: ClassVar[tuple[str, ...]] = ("id", "name", "arguments")
 
@@ -269,12 +297,20 @@ class ToolCall(_ReadyMade):
         def __init__(self, id: str, name: str, arguments: str | Mapping[str, Any]) -> None: ...  # noqa: A002
 
     @classmethod
-    def _named(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+    def _keywords(cls) -> Iterable[str]:
+        """Return the names of the keywords."""
+        return (*cls.model_fields, *cls._positions)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, given: Any) -> Any:
         """Put name and arguments in their place on the wire."""
-        given = super()._named(args, fields)
-        if "function" not in given and not given.keys().isdisjoint({"name", "arguments"}):
-            given["function"] = {key: given.pop(key) for key in ("name", "arguments") if key in given}
-        return given
+        if not isinstance(given, Mapping):
+            return given
+        fields: dict[str, Any] = {"type": "function", **cast("Mapping[str, Any]", given)}
+        if "function" not in fields and not fields.keys().isdisjoint({"name", "arguments"}):
+            fields["function"] = {key: fields.pop(key) for key in ("name", "arguments") if key in fields}
+        return fields
 
     @property
     def name(self) -> str:
@@ -546,8 +582,11 @@ class ChatMessage(_ReadyMade):
         >>> ChatMessage("user", "Hi").role
         'user'
 
-    Source: OpenAI's chat completions.
+    Source: OpenAI's chat completions; differs: keys that a provider adds to an assistant message stay, if they come in
+    by a dict: `ChatMessages([{"role": "assistant", ..., "reasoning_details": [...]}])`.
     """
+
+    model_config = _OPEN
 
     _positions: ClassVar[tuple[str, ...]] = ("role", "content")
 
@@ -577,7 +616,9 @@ class ChatMessage(_ReadyMade):
 
     def _faults(self) -> Iterator[_Fault]:
         """Yield the combinations of fields that no provider accepts."""
-        is_more = self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks
+        is_more = self.tool_calls or self.refusal or self.reasoning_content or self.thinking_blocks or self.model_extra
+        for name, value in (self.model_extra or {}).items() if self.role != "assistant" else ():
+            yield name, "only the message of an assistant may hold keys of its provider", value
         if self.role == "tool" and self.tool_call_id is None:
             yield "tool_call_id", "a tool message needs the id of the call it answers", None
         if self.role != "tool" and self.tool_call_id is not None:

@@ -8,6 +8,7 @@ Must never know: a Module (it gets path strings), the walk, the graph, what a pr
 
 from synmod.scope import Usage
 
+from .relay import LMStream, stream
 from .call import request_key
 from .chat_completions import http_error, is_strict, litellm_error
 from .embedding import EmbeddingModel, embedding_model_from
@@ -28,7 +29,7 @@ from .records import (
     estimate_tokens, estimated_usage, message, request_content, turns,
 )
 from .replies import function_schema, offered, read_reply
-from .streaming import LMStream, ServerSentEvents, stream
+from .streaming import ServerSentEvents
 
 __all__ = [
     "ATTRIBUTES", "ENVIRONMENT", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel",

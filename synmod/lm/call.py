@@ -23,7 +23,7 @@ from . import records, replies
 from .options import Limit, shortened, without_secrets
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
-from .streaming import STREAMS, Relay
+from .relay import STREAMS, Relay
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -191,6 +191,8 @@ async def reported(
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, even one that never waits
         reply = await work(call, request)
+        if isinstance(reply, LMReply) and reply.message is not None:
+            records.written_by(reply.message, model.settings.server)
         usage = reply.usage
         model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
         return reply

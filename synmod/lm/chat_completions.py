@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -30,7 +30,7 @@ from . import options, records
 from .prompt import json_text, schema_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
 from .replies import schema_name, sent_back, tool_fields
-from .streaming import MOST_BODY, Assembly, text_of
+from .streaming import MOST_BODY, Assembly, error_in, read_json, reasoning_of, text_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -50,7 +50,10 @@ _PRIVATE: Final = re.compile(
 )
 _CONNECT_S: Final = 10.0
 _LAST_PACKET_S: Final = 0.1
-_NOT_STREAMS: Final = ("application/json", "text/html")  # some servers call a stream of events plain text
+_BODY: Final = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[<]")  # how JSON or a page begins; the content type may be wrong
+_EVENTS: Final = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
+_LARGE: Final = 2**17  # bytes that are parsed in a worker thread
+_MOST_OF_ERROR: Final = 2**16  # bytes of the body of an error that are read
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -61,7 +64,7 @@ class Endpoint(NamedTuple):
         path: The path after the base address of a server.
         function: The name of the litellm function.
         body: `body(request, level)` returns the body of the request, without the model.
-        read: `read(json, request, headers)` returns the reply, or an error if there is none.
+        read: `read(json, request, headers)` returns the reply, None if there is none, or an error if it is unusable.
     """
 
     path: str
@@ -155,12 +158,15 @@ class DirectAdapter:
                 self._url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy
             ) as response:
                 status, received = response.status, _headers_of(response)
-                if streams and status < 300 and response.content_type not in _NOT_STREAMS:
-                    assembly = Assembly()
+                most = MOST_BODY if status < 300 else _MOST_OF_ERROR
                 async for packet in response.content.iter_any():
+                    if not content and packet.isspace():  # keeps the connection alive
+                        continue
+                    if assembly is None and streams and status < 300 and not content and not _BODY.match(packet):
+                        assembly = Assembly()
                     if assembly is None:
                         content += packet
-                        if len(content) > MOST_BODY:
+                        if len(content) > most:
                             break
                         continue
                     for piece in assembly.read(packet):
@@ -173,11 +179,15 @@ class DirectAdapter:
         except (aiohttp.ClientError, OSError) as error:
             failure = _broken(error, self._secrets)
         if assembly is None:
-            yield failure or self._outcome(request, status, received, bytes(content))
+            if failure is None:
+                outcome = partial(self._outcome, request, status, received, bytes(content))
+                yield await aio.to_thread(outcome) if len(content) > _LARGE else outcome()
+            else:
+                yield failure
             return
-        for piece in assembly.read(b"\n\n"):  # of an event whose end is missing
+        for piece in assembly.end():
             yield piece
-        yield streamed_reply(assembly, request, received, self._secrets, failure)
+        yield streamed_reply(assembly, self._endpoint, request, received, self._secrets, failure)
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
@@ -207,17 +217,17 @@ class DirectAdapter:
         """Return the reply in the content of an answer, or the error that its status stands for."""
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
-        why = ""
-        try:
-            if status < 300:
-                return self._endpoint.read(parse_json(content), request, received)
-        except ValueError as fault:
-            why = f"\n  {fault}"
-            whole = content.lstrip()[:1] not in b"{[" or content.rstrip()[-1:] in (b"}", b"]")
-            if received.get("content-encoding") and not whole:
+        if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants
+            assembly = Assembly()
+            for _ in (*assembly.read(content), *assembly.end()):
+                pass
+            return streamed_reply(assembly, self._endpoint, request, received, self._secrets)
+        if status < 300:
+            with suppress(ValueError):
+                return read_reply(self._endpoint, read_json(content), request, received, self._secrets)
+            if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
-        error.args = (f"{error}{why}",)
         return with_hints(error, self._base, request)
 
 
@@ -403,23 +413,31 @@ def is_strict(schema: Json) -> bool:
     return properties <= _MOST_STRICT_PROPERTIES
 
 
-def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError:
-    """Return the first choice of a chat completion as a reply; an error if there is none."""
+def read_reply(
+    endpoint: Endpoint, json: Json, request: Any, headers: Mapping[str, str], secrets: options.Secrets
+) -> Any:
+    """Return the reply in the body of a successful answer, or the error that it states."""
+    if (error := _error_of(json)) is None and (reply := endpoint.read(json, request, headers)) is not None:
+        return reply
+    return _stated(error, json, headers, secrets)
+
+
+def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError | None:
+    """Return the first choice of a chat completion as a reply; None if there is none."""
     choices = response.get("choices") if is_object(response) else None
     choice = choices[0] if is_array(choices) and choices else None
     answer = choice.get("message") if is_object(choice) else None
     if not is_object(response) or not is_object(choice) or not is_object(answer):
-        quoted = message_in(response)
-        reason = "empty" if is_object(response) else "not_json"
-        text = "the provider answered without any choice" + (f": {quoted}" if quoted else "")
-        return errors.BadReplyError(text, reason=reason, status=200, provider_message=quoted)
+        return None
     specific: Json = answer.get("provider_specific_fields")
     refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal") if is_object(specific) else None)
     text, calls = refusal or text_of(answer.get("content")), answer.get("tool_calls")
+    if not calls and is_object(answer.get("function_call")):
+        calls = [{"function": answer["function_call"]}]
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     try:
-        before = sent_back(answer, text) if calls else None
+        before = sent_back(answer, text)
     except errors.DataError as error:  # a stream may nest deeper than a body
         return errors.BadReplyError(
             f"the reasoning in the reply cannot be read: {error}", reason="not_json", status=200
@@ -428,9 +446,9 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
         text,
         message=before,
         tool_calls=calls,
-        reasoning=text_of(answer.get("reasoning_content")) or text_of(answer.get("reasoning")) or None,
+        reasoning=reasoning_of(answer) or None,
         finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
-        usage=_usage(response.get("usage"), request, text),
+        usage=_usage(response, request, len(text)),
         model=request.model,
         request_id=text_of(request_id) or None,
     )
@@ -473,40 +491,60 @@ async def exchange(
 
 def streamed_reply(
     assembly: Assembly,
-    request: LMRequest,
+    endpoint: Endpoint,
+    request: Any,
     headers: Mapping[str, str],
     secrets: options.Secrets,
     failure: errors.ModelError | None = None,
-) -> LMReply | errors.ModelError:
+) -> Any:
     """Return the streamed reply; an error if the stream held one or ended early."""
     if assembly.error is not None:
-        text = json_text({"error": assembly.error})
-        code, kind = [assembly.error.get(key) if is_object(assembly.error) else None for key in ("code", "type")]
-        known = code if type(code) is int and 400 <= code < 600 else None
-        status = known or next((status for word, status in _IN_STREAMS.items() if word in f"{code} {kind}"), 500)
-        return http_error(status, headers, secrets.scrubbed(text))
+        return _stated(assembly.error, assembly.error, headers, secrets)
     if assembly.fault:
         fault = options.shortened(secrets.scrubbed(assembly.fault), 300)
         return errors.BadReplyError(fault, reason="not_json", status=200)
     if assembly.is_whole:
-        return reply_of(assembly.response(), request, headers)
+        return read_reply(endpoint, assembly.response(), request, headers, secrets)
     return failure or errors.UnavailableError("the stream ended before the reply did")
 
 
-def _usage(usage: Json, request: LMRequest, text: str) -> Usage:
-    """Return the tokens that the provider counted, else an estimate."""
-    prompt, completion = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
+_PROMPT: Final = ("prompt_tokens", "input_tokens", "prompt_n")
+_COMPLETION: Final = ("completion_tokens", "output_tokens", "predicted_n")
+_CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_n")
+_DETAILS: Final = (
+    "prompt_tokens_details",
+    "completion_tokens_details",
+    "input_tokens_details",
+    "output_tokens_details",
+)
+_MOST_TOKENS: Final = 2**53
+
+
+def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Usage:
+    """Return the tokens that the provider counted, under whatever name, else an estimate."""
+    own: Json = response.get("x_groq")
+    sources = (response.get("usage"), own.get("usage") if is_object(own) else None, response.get("timings"))
+    usage: Any = next(filter(is_object, sources), None) or {}
+    counts: dict[str, Json] = {**usage}
+    for name in _DETAILS:
+        counts |= usage[name] if is_object(usage.get(name)) else {}
+    prompt, completion, cached = (
+        next(filter(None, (count_in(counts, name) for name in names)), 0) for names in (_PROMPT, _COMPLETION, _CACHED)
+    )
     if not prompt and not completion:
-        return records.estimated_usage(request, len(text))
-    cached = count_in(usage.get("prompt_tokens_details"), "cached_tokens")
-    reasoning = count_in(usage.get("completion_tokens_details"), "reasoning_tokens")
+        return records.estimated_usage(request, characters)
+    reasoning = count_in(counts, "reasoning_tokens")
     return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)
 
 
 def count_in(counts: Json, name: str) -> int:
-    """Return a number of tokens by name; 0 if it is missing."""
+    """Return a number of tokens by name; 0 if it is missing, or no such number."""
     count = counts.get(name) if is_object(counts) else None
-    return count if type(count) is int and count > 0 else 0
+    try:
+        number = float(count) if isinstance(count, int | float | str) and count is not True else 0.0
+    except (OverflowError, ValueError):
+        return 0
+    return int(number) if 0 < number < _MOST_TOKENS else 0
 
 
 # -- failures --------------------------------------------------------------------------------------------------------
@@ -531,23 +569,31 @@ _BROKEN: Final = frozenset({"TransportError", "ClientError", "ConnectionError", 
 _PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?(?:\w+ )?\w*(?:Error|Exception|Timeout)(?: - |: ))+")
 _NO_CREDENTIALS: Final = ("missing credentials", "unable to locate credentials", "no key is set", "api key not found")
 _TOO_LONG: Final = (
-    "context_length_exceeded", "context length", "context window", "maximum context", "prompt is too long",
-    "too many tokens", "input is too long", "exceeds the maximum number of tokens", "exceed_context_size",
+    "context_length", "context length", "context limit", "context size", "context window", "exceed_context_size",
+    "exceed the configured limit", "exceeds max length", "exceeds the maximum number of tokens", "input is too long",
+    "length of all messages", "longer than the maximum model length", "max_new_tokens` must be", "maximum context",
+    "maximum prompt length", "model token limit", "must have less than", "prompt is too long", "prompt too long",
+    "range of input length", "reduce the length of", "reduce your message size", "string_above_max_length",
+    "too large for model", "too many input tokens", "too many tokens",
 )  # fmt: skip
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
 _QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry
 _FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
-_IN_STREAMS: Final = {
-    "rate_limit": 429, "quota": 429, "authentication": 401, "invalid_request": 400, "context_length": 400,
-    "content_filter": 400,
+_STATUS_OF_WORD: Final = {
+    "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "throttl": 429, "quota": 429,
+    "authentication": 401, "unauthenticated": 401, "unauthorized": 401, "apikey": 401, "permission": 403,
+    "forbidden": 403, "payment": 402, "credit": 402, "notfound": 404, "badrequest": 400, "invalidrequest": 400,
+    "invalidargument": 400, "contextlength": 400, "contextsize": 400, "contentfilter": 400, "contentpolicy": 400,
+    "timeout": 504, "deadlineexceeded": 504, "overloaded": 503, "unavailable": 503,
 }  # fmt: skip
-"""Words in an error record of a stream, which has no status of its own -> the status that they stand for."""
+"""Word in the code or type of an error that has no status of its own -> the status that it stands for."""
 
+_STATUS_KEYS: Final = ("code", "status", "status_code", "type")
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
 
 
 def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.ModelError:
-    """Return the error for an unsuccessful answer.
+    """Return the error for an unsuccessful answer, or for one without a reply.
 
     Args:
         status: HTTP status.
@@ -557,8 +603,30 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
     quoted = ""
     with suppress(ValueError):
         quoted = message_in(parse_json(body))
-    quoted = quoted or body.strip() or f"HTTP status {status}"
+    quoted = quoted or body.strip() or ("an empty body" if status < 300 else f"HTTP status {status}")
     return _made(_kind(status, body.casefold()), status, headers, quoted)
+
+
+def _error_of(json: Json) -> Json:
+    """Return the error that a successful answer states, for itself or for its first choice; None if there is none."""
+    if not is_object(json):
+        return None
+    choices = json.get("choices")
+    choice = choices[0] if is_array(choices) and choices else None
+    return error_in(json) or (choice.get("error") if is_object(choice) else None) or None
+
+
+def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
+    """Return the error for a successful answer without a reply: the one that it states, else that it has none."""
+    text = secrets.scrubbed(json_text(json if error is None else {"error": error})[:_MOST_OF_ERROR])
+    fields = error if is_object(error) else {}
+    stated = [fields.get(key) for key in _STATUS_KEYS]
+    status = next((int(code) for code in map(str, stated) if re.fullmatch("[45][0-9][0-9]", code)), None)
+    if status is None and error is not None:
+        words = re.sub(r"[^a-z]", "", " ".join(map(str, stated)).casefold())
+        known = (status for word, status in _STATUS_OF_WORD.items() if word in words)
+        status = 400 if any(word in text.casefold() for word in _TOO_LONG) else next(known, 500)
+    return http_error(status or 200, headers, text)
 
 
 def litellm_error(error: Exception, text: str) -> errors.ModelError:
@@ -609,7 +677,7 @@ def with_hints(
         hints.append('If the server takes no tool by name, offer that tool alone, with tool_choice="required".')
     if "stream_options" in error.provider_message:
         hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")
-    if error.status == 404 and base is not None and not base.rstrip("/").endswith("/v1"):
+    if error.status in (200, 404) and base is not None and not base.rstrip("/").endswith("/v1"):
         hints.append(f"The api_base {base!r} lacks /v1, which most servers want.")
     error.args = ("\n  ".join([str(error), *hints]),)
     return error
@@ -618,7 +686,8 @@ def with_hints(
 def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
     text = options.shortened(quoted, _MOST_QUOTED)
-    message = text if status is None else f"the provider answered {status}: {text}"
+    answered = "200 without a reply" if status == 200 else status
+    message = text if status is None else f"the provider answered {answered}: {text}"
     details: dict[str, Any] = {
         "status": status,
         "request_id": headers.get("x-request-id") or headers.get("request-id"),
@@ -633,7 +702,7 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
 
 def _kind(status: int, low: str) -> Kind:
     """Return the kind of error that a status stands for; the provider's text decides between several."""
-    if status in (400, 413) and any(words in low for words in _TOO_LONG):
+    if (status in (400, 413, 422) or status >= 500) and any(words in low for words in _TOO_LONG):
         return errors.ContextWindowError
     if status in (400, 403) and any(words in low for words in _FILTERED):
         return _REFUSED
@@ -642,9 +711,9 @@ def _kind(status: int, low: str) -> Kind:
         return errors.AuthError if empty else errors.RateLimitError
     if status in (401, 402, 403):
         return errors.AuthError
-    if status < 300:
-        return _UNREADABLE
-    return errors.UnavailableError if status in (408, 409, 425) or status >= 500 else errors.RequestError
+    return (
+        errors.UnavailableError if status < 300 or status in (408, 409, 425) or status >= 500 else errors.RequestError
+    )
 
 
 def message_in(json: Json) -> str:

@@ -27,7 +27,7 @@ from synmod.leaves import aio, did_you_mean, thaw
 
 from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
-from .streaming import Assembly
+from .streaming import Assembly, whole_texts
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
@@ -180,6 +180,8 @@ class LiteLLMAdapter:
                             fields["usage"] = None  # it is litellm's own estimate
                         if piece := assembly.add(fields):
                             yield piece
+                    for piece in assembly.end():
+                        yield piece
                 if came == []:  # litellm invents the end of an empty stream
                     failure = UnavailableError("the stream ended before the reply did")
         except Exception as error:  # noqa: BLE001  # litellm may raise anything; all of it is translated
@@ -189,9 +191,10 @@ class LiteLLMAdapter:
         if failure is not None:
             yield failure
         elif assembly is not None:
-            yield chat.streamed_reply(assembly, request, received, self._secrets)
+            yield chat.streamed_reply(assembly, self._endpoint, request, received, self._secrets)
         else:
-            yield self._endpoint.read(response.model_dump(), request, received)
+            body = whole_texts(response.model_dump())
+            yield chat.read_reply(self._endpoint, body, request, received, self._secrets)
 
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""

@@ -25,8 +25,8 @@ from .call import answer
 from .chat_completions import CHAT, LOCAL, DirectAdapter, Endpoint
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
+from .relay import LMStream
 from .replies import chosen, offered
-from .streaming import LMStream
 
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
@@ -461,12 +461,14 @@ class LanguageModel(SharedModel):
                 choice = chosen(merged["tool_choice"], functions, name)
                 merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
             by = level or model.settings.structured
-            asked = checked, wanted, functions, choice, merged, draw, by, reasoning_field, model_class
+            sent = records.turns_for(checked, model.settings.server, servers)
+            asked = sent, wanted, functions, choice, merged, draw, by, reasoning_field, model_class
             return records.LMRequest(model.model, *asked)
 
         models = (stand_in or self).tried()
         if stand_in is None and len(models) > 1:
             models = [stand_in_for(each.name) or each for each in models]
+        servers = [each.settings.server for each in models]
         return LMStream(answer, models, request_to, limit) if stream else await answer(models, request_to, limit)
 
     @property

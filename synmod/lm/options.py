@@ -401,6 +401,11 @@ class Settings(BaseModel):
     dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
 
     @property
+    def server(self) -> tuple[str, str | None]:
+        """The provider and the address of its server."""
+        return self.provider, self.api_base
+
+    @property
     def supply(self) -> tuple[str, ...]:
         """The given arguments that no file holds and that a load must supply."""
         return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 from types import NoneType
@@ -24,14 +24,17 @@ _FIELDS: Final = {
     "name": str, "refusal": str, "reasoning_content": str, "tool_call_id": str, "tool_calls": list,
     "thinking_blocks": list,
 }  # fmt: skip
-_IN_PLACE_OF_CONTENT: Final = ("tool_calls", "refusal", "reasoning_content", "thinking_blocks")
+_KNOWN: Final = frozenset({"role", "content", "name", "refusal", "tool_call_id", "tool_calls"})
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
 class Message(FrozenDict):
-    """One checked turn: frozen JSON that also reads by attribute, like `sm.ChatMessage`."""
+    """One checked turn: frozen JSON that also reads by attribute, like `sm.ChatMessage`.
 
-    __slots__ = ()
+    The turn of a reply also has an attribute `_author`, which is no part of its JSON: the server that wrote it.
+    """
+
+    __slots__ = ("_author",)
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a key.
@@ -105,7 +108,7 @@ def _turn(item: Any, index: int) -> Message:
     if role not in _ROLES:
         hint = did_you_mean(role, _ROLES)
         raise DataError(f"{where}: got role {role!r:.100}, wanted one of {', '.join(_ROLES)}.{hint}")
-    is_empty = content is None and not (role == "assistant" and any(map(json.get, _IN_PLACE_OF_CONTENT)))
+    is_empty = content is None and not (role == "assistant" and any(map(json.get, json.keys() - {"role", "name"})))
     if is_empty or not (content is None or isinstance(content, str) or is_array(content)):
         kind = "object" if is_object(content) else type(content).__name__
         got = "no content" if content is None else f"content of type {kind}"
@@ -130,6 +133,49 @@ def _turn(item: Any, index: int) -> Message:
         parts = [_part(part, f"{where}: content[{place}]") for place, part in enumerate(content)]
         given["content"] = frozen_list(parts)
     return message(**given)
+
+
+def written_by(turn: Message, author: tuple[str, str | None]) -> Message:
+    """Return a new turn with its author: the provider and address of the server that wrote it."""
+    turn._author = author
+    return turn
+
+
+def turns_for(
+    messages: tuple[Message, ...], server: tuple[str, str | None], servers: Sequence[tuple[str, str | None]]
+) -> tuple[Message, ...]:
+    """Return turns as they are sent to a server, which only gets back what it wrote beside the known keys itself.
+
+    Args:
+        messages: The turns.
+        server: Its provider and address.
+        servers: All that the call may try; the first wrote the turns whose author is not known or has moved.
+    """
+
+    def is_of_another(turn: Message) -> bool:
+        author = getattr(turn, "_author", None)
+        if author not in servers and (author is None or author[0] == server[0]):
+            author = servers[0]
+        return author != server
+
+    return tuple(
+        [_known_keys(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
+    )
+
+
+def _known_keys(turn: Message) -> Message:
+    """Return an assistant turn without reasoning, signatures and what else is for the provider alone that wrote it."""
+    known = {name: value for name, value in turn.items() if name in _KNOWN}
+    if calls := known.get("tool_calls"):
+        known["tool_calls"] = frozen([ToolCall(call["id"], **_named(call["function"])) for call in calls])
+    elif known["content"] is None:
+        known["content"] = ""
+    return message(**known)
+
+
+def _named(function: Mapping[str, Json]) -> dict[str, Any]:
+    """Return name and arguments of a tool call."""
+    return {name: function[name] for name in ("name", "arguments")}
 
 
 def _part(part: Json, where: str) -> Json:

@@ -4,6 +4,7 @@ The name in a tool call is only looked up among the tools of its own request; an
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _CHOICES: Final = ("auto", "none", "required")
 _NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}, "additionalProperties": False}
+_READ_OF_CALLS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
 _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": "object", ...}}'
 
 
@@ -129,31 +131,50 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
 
 def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     """Return a reply with its tool calls as `ToolCall`s; that of the tool that carries the schema is its text."""
-    calls: list[ToolCall] = []
-    ids: set[str] = set()
     items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them unparsed
-    for item in items:
-        call = item if isinstance(item, ToolCall) else _call_of(item)
-        call_id = unused(call.id or f"call_{len(calls)}", ids)
-        ids.add(call_id)
-        calls.append(call if call_id == call.id else ToolCall(call_id, call.name, call.function.arguments))
+    calls = _with_ids([item if isinstance(item, ToolCall) else _call_of(item) for item in items])
     schema = request.schema
-    answers = [call for call in calls if schema is not None and call.name == _answer_name(request, schema)]
+    own = None if schema is None else _answer_name(request, schema)
+    answers = [call for call in calls if call.name == own]
     if not answers:
         return replace(reply, tool_calls=tuple(calls))
-    others = tuple([call for call in calls if call not in answers])  # these win: the model asked for their effects
+    others = tuple([call for call in calls if call.name != own])  # these win: the model asked for their effects
     return replace(reply, text=reply.text if others else answers[0].function.arguments, tool_calls=others)
+
+
+def _with_ids(calls: list[ToolCall]) -> list[ToolCall]:
+    """Return tool calls with an id each that no other one has."""
+    taken, numbers = {call.id for call in calls}, Counter[str]()
+    ids: set[str] = set()
+    for place, call in enumerate(calls):
+        call_id = wanted = call.id or f"call_{place}"
+        while call_id in ids or (call_id != call.id and call_id in taken):
+            numbers[wanted] += 1
+            call_id = f"{wanted}_{numbers[wanted]}"
+        ids.add(call_id)
+        if call_id != call.id:
+            calls[place] = call.model_copy(update={"id": call_id})
+    return calls
 
 
 def _call_of(item: Any) -> ToolCall:
     """Return a tool call as a provider sent it; a missing id or name is empty, so that no tool matches."""
-    function = item.get("function") if is_object(item) else None
-    if not is_object(item) or not is_object(function):
-        return ToolCall("", "", "{}")
-    call_id, name = (value if isinstance(value, str) else "" for value in (item.get("id"), function.get("name")))
+    item = item if is_object(item) else {}
+    function = item.get("function")
+    function = function if is_object(function) else item  # some servers leave the wrapper out
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json_text({} if arguments is None else arguments)
-    return ToolCall(call_id, name, text if text.strip() else "{}")  # some servers send "" for no arguments
+    read = {"id": item.get("id"), "name": function.get("name")}
+    call_id, name = (value if isinstance(value, str) else "" for value in read.values())
+    own = {} if function is item else {key: value for key, value in function.items() if _holds_something(value)}
+    return ToolCall.model_validate(
+        {
+            **{key: value for key, value in item.items() if key not in _READ_OF_CALLS and _holds_something(value)},
+            "id": call_id,
+            "type": "function",
+            "function": {**own, "name": name, "arguments": "{}" if text.strip() in ("", "null") else text},
+        }
+    )
 
 
 def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
@@ -178,23 +199,29 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
     return tuple(faults[:_MOST_ERRORS])
 
 
+_READ: Final = frozenset({"role", "content", "function_call", "refusal", "tool_calls"})
+
+
 def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
-    """Return the assistant turn with the reasoning that some providers require back with tool calls; None without any.
+    """Return the assistant turn with what the provider wrote beside the known keys, unread; None if that is nothing.
 
     Raises:
-        DataError: The reasoning is not JSON, or nests too deep.
+        DataError: It is not JSON, or nests too deep.
     """
-    kept = {name: frozen(answer[name]) for name in ("reasoning_content", "thinking_blocks") if answer.get(name)}
-    return message("assistant", text, **kept) if kept else None
+    own = {name: frozen(value) for name, value in answer.items() if name not in _READ and _holds_something(value)}
+    return message("assistant", text, **own) if own else None
+
+
+def _holds_something(json: Json) -> bool:
+    """Whether there is more in a value than null and empty arrays and objects."""
+    return any(map(_holds_something, json.values())) if is_object(json) else json is not None and json != []
 
 
 def turn_of(reply: LMReply) -> Message:
-    """Return the assistant turn of a reply; with tool calls it keeps the reasoning that must be sent back."""
-    before = reply.message or message("assistant", reply.text)
-    if not reply.tool_calls:
-        return before
-    calls = frozen_list(map(frozen, reply.tool_calls))
-    fields: dict[str, Any] = {**before, "content": reply.text or None, "tool_calls": calls}
+    """Return the assistant turn of a reply, with what the provider wants back."""
+    fields: dict[str, Any] = {**(reply.message or message("assistant", reply.text))}
+    if reply.tool_calls:
+        fields |= {"content": reply.text or None, "tool_calls": frozen_list(map(frozen, reply.tool_calls))}
     return message(**fields)
 
 

@@ -1,376 +1,94 @@
-"""Streams: the pieces of replies as they arrive; and the parser for streams of chat completions.
+"""Chat completions as servers send them, in one body or in a stream, read as widely as they can be understood.
 
-A streamed call or program runs in a task of its own, and its model calls deliver their pieces to the reader one by one.
-While a piece waits to be read, the calls wait too, and read no further from the provider.
+What a provider adds of its own is kept unread. A body and a stream of the same content give the same message.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextvars import ContextVar
-from dataclasses import replace
+from collections.abc import Iterator
 from io import StringIO
-from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final
 
 from pydantic_core import from_json
 
-from synmod.data import Schema, ToolCall
-from synmod.errors import ArgumentError, BadReplyError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator, frozen, frozen_dict, frozen_list, is_array, is_object
-from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
+from synmod.leaves import Json, is_array, is_object
 
 from .prompt import json_text
-from .records import Adapter, LMChunk, LMReply, LMRequest, estimated_usage
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-STREAMS: Final[ContextVar[tuple[stream[Any], ...]]] = ContextVar("synmod_streams", default=())
-"""The enclosing streams, outermost first."""
-
-
-class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
-    """Run a program and read the pieces of all its model calls as they arrive.
-
-    Every model call inside is streamed, including concurrent ones; modules receive whole replies as always. While the
-    reader is busy with a piece, the calls wait. Leaving the block early cancels the program and closes its connections.
-
-    Args:
-        program: What to run: a module, or any async function.
-        *inputs: Its arguments.
-        **kwargs: Likewise by keyword.
-
-    Raises:
-        ArgumentError: `program` cannot be called.
-        RunError: It is read outside its block, or entered twice; `result` is read before the end.
-        Exception: What the program raised; raised by the iterator.
-
-    Example:
-        >>> from synmod.testing import ScriptedLM
-        >>> ask = sm.Generator({"answer": str}, language_model=ScriptedLM(['{"answer": "Paris"}']))
-        >>> query = sm.JsonDataModel({"query": "Capital of France?"}, schema={"type": "object"})
-        >>> async def main():
-        ...     async with sm.stream(ask, query) as s:
-        ...         async for chunk in s:
-        ...             print(chunk.text, chunk.partial)
-        ...     return s.result["answer"]
-        >>> sm.run(main)
-        {"answer": "Paris"} {'answer': 'Paris'}
-        'Paris'
-
-    Source: LangGraph's `astream`, trio's memory channels; differs: nothing is buffered, so a slow reader is waited for.
-    """
-
-    def __init__(self, program: Callable[P, Awaitable[T]], *inputs: P.args, **kwargs: P.kwargs) -> None:
-        if not callable(program):
-            got = type(cast("object", program)).__name__
-            raise ArgumentError(f"stream got {got}, wanted a module or an async function: sm.stream(program, inputs).")
-        self._main = lambda: program(*inputs, **kwargs)
-        self._group: aio.task_group | None = None
-        self._thread = 0
-        self._is_open = False
-        self._chunk: LMChunk | None = None  # the next one to read
-        self._arrival, self._room = aio.Gate(), aio.Gate()
-        self._has_ended = False
-        self._failure: Exception | None = None
-        self._results: list[T] = []
-
-    async def __aenter__(self) -> Self:
-        if self._group is not None:
-            raise RunError(f"{type(self).__name__}: a stream is read once; make another one.")
-        self._group, self._is_open, self._thread = aio.task_group(), True, threading.get_ident()
-        await self._group.__aenter__()
-        self._group.start_soon(self._run)
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        group, self._is_open, self._failure = self._group, False, None
-        assert group is not None
-        self._room.wake_all()
-        group.cancel()
-        await group.__aexit__(*cast("Any", raised))
-
-    async def _run(self) -> None:
-        """Run the program; its failure is kept for the reader."""
-        STREAMS.set((*STREAMS.get(), self))  # in the context of this task alone
-        try:
-            self._results.append(await self._main())
-        except Exception as error:  # noqa: BLE001  # raised where the stream is read
-            self._failure = error
-        finally:
-            self._has_ended = True
-            self._arrival.wake_all()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> LMChunk:
-        if not self._is_open:
-            name = type(self).__name__
-            raise RunError(f"{name}: read it in its block: `async with ... as s:`, and inside `async for chunk in s:`.")
-        while (chunk := self._chunk) is None:
-            if self._has_ended:
-                failure, self._failure = self._failure, None
-                if failure is None:
-                    raise StopAsyncIteration
-                try:
-                    aio.reraise(failure)
-                finally:
-                    del failure  # else its traceback and this frame form a reference cycle
-            await self._arrival.wait()
-        self._chunk = None
-        self._room.wake()
-        return chunk
-
-    async def put(self, chunk: LMChunk) -> None:
-        """Deliver a piece once the previous one was read; do nothing if the reader has left the block."""
-        while self._chunk is not None and self._is_open:
-            await self._room.wait()
-        if self._is_open:
-            self._chunk = chunk
-            self._arrival.wake()
-
-    @property
-    def is_read_here(self) -> bool:
-        """Whether the block is open in this thread; calls in other threads cannot wait for its reader."""
-        return self._is_open and self._thread == threading.get_ident()
-
-    @property
-    def result(self) -> T:
-        """What the program returned.
-
-        Raises:
-            RunError: It has not ended, or was closed early, or failed.
-        """
-        if not self._results:
-            raise RunError(f"{type(self).__name__}: there is no result; read the stream to its end first.")
-        return self._results[0]
-
-
-class LMStream(stream[LMReply]):
-    """The reply of one model call as it arrives: what `await lm(messages, stream=True)` returns.
-
-    The request leaves when the block is entered. The last piece is `done`; leaving the block before closes the
-    connection. Failures before the first piece are retried as without streaming. Later ones, and an invalid reply, are
-    raised by the iterator at once.
-
-    Raises:
-        RunError: It is read outside its block, or entered twice; `reply` is read before the end.
-        ModelError: As for a call that is not streamed; raised by the iterator.
-
-    Example:
-        >>> from synmod.testing import ScriptedLM
-        >>> lm = ScriptedLM([[sm.LMChunk("Par"), sm.LMChunk("is")]])
-        >>> async def main():
-        ...     async with await lm("Capital of France?", stream=True) as s:
-        ...         async for chunk in s:
-        ...             print(repr(chunk.text), chunk.done)
-        ...     return s.reply.text
-        >>> sm.run(main)
-        'Par' False
-        'is' False
-        '' True
-        'Paris'
-
-    Source: the streams of the openai SDK; differs: partial JSON, and validated at its end.
-    """
-
-    @property
-    def reply(self) -> LMReply:
-        """The whole reply, valid as any other.
-
-        Raises:
-            RunError: The stream has not ended, or was closed early, or failed.
-        """
-        return self.result
-
-
-# -- delivery --------------------------------------------------------------------------------------------------------
-
-
-class Relay:
-    """Receives the reply of one streamed call, and delivers each piece once to hooks and streams.
-
-    Args:
-        streams: The streams that read the call.
-        request: The request of the call.
-        listeners: The hooks to notify.
-        place: The fields that every record of the call begins with.
-        clock: The clock of the call.
-
-    Attributes:
-        begun: When the first piece was delivered; None before.
-        came: The estimated usage of a request that broke off after pieces of its reply had arrived; else None.
-    """
-
-    def __init__(
-        self, streams: list[stream[Any]], request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock
-    ) -> None:
-        self._streams, self._request, self._listeners, self._place = streams, request, listeners, place
-        self._clock = clock
-        self._shown = (0, 0)  # characters of the text and of the reasoning
-        self._text = ""  # of the pieces
-        self._partial: Json = None  # the value shown last, frozen
-        self.begun: float | None = None
-        self.came: Usage | None = None
-
-    async def received(self, adapter: Adapter, request: LMRequest) -> LMReply:
-        """Send one request and deliver its pieces; an adapter without `stream` has none before the whole reply."""
-        self.came = None
-        token = STREAMS.set(())  # an adapter may call models itself; those calls are not streamed
-        try:
-            source = getattr(adapter, "stream", None)
-            if source is not None:
-                return await self._joined(source(request), adapter, request)
-            reply = adapter.send(request)
-            return reply if isinstance(reply, LMReply) else await reply
-        finally:
-            reset(STREAMS, token)
-
-    async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
-        """Deliver pieces as they arrive, and return the reply that they form."""
-        text = reasoning = ""
-        calls: tuple[ToolCall, ...] = ()
-        reply: LMReply | None = None
-        try:
-            async for piece in pieces:
-                if isinstance(piece, LMReply):
-                    reply = piece
-                    continue
-                if not isinstance(piece, LMChunk):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
-                    raise TypeError(f"adapter {adapter.name!r} streamed {piece!r:.200}, wanted an LMChunk.")
-                text += piece.text
-                reasoning += piece.reasoning
-                calls += piece.tool_calls
-                if not piece.done and (new := self._new(text, reasoning)):  # the last one is delivered after validation
-                    await self._deliver(new)
-        except BaseException:
-            if text or reasoning:
-                self.came = estimated_usage(request, len(text) + len(reasoning))
-            raise
-        finally:
-            await close_generator(pieces)
-        self._text = text
-        reply = reply or LMReply(usage=estimated_usage(request, len(text) + len(reasoning)))
-        joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
-        return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
-
-    def _new(self, text: str, reasoning: str) -> LMChunk | None:
-        """Return the new part of an incomplete reply; None if there is nothing new."""
-        value: Json = None
-        if self._request.schema is not None:
-            text = text[: max(_settled(text), self._shown[0])]
-            value = self._grown(text, self._request.schema)
-        is_new = (len(text), len(reasoning)) != self._shown
-        return self._next(text, reasoning, (), value, done=False) if is_new else None
-
-    def _grown(self, text: str, schema: Schema) -> Json:
-        """Return the value as far as it is known; None for prose before the answer, or a repeated key."""
-        value = _partial_json(text)
-        if not isinstance(value, _KINDS.get(str(schema.get("type")), object)):
-            return None
-        try:
-            value = frozen(value) if self._partial is None else _extended(self._partial, value)
-        except ValueError:
-            return None
-        self._partial = self._partial if value is None else value
-        return value
-
-    async def finish(self, reply: LMReply, started: float) -> LMReply:
-        """Deliver the rest of a complete, valid reply as the last piece; return it with the time of the first one.
-
-        Raises:
-            BadReplyError: The value contradicts the partial values that were delivered.
-        """
-        if reply.json is not None and self._partial is not None and not _goes_on(self._partial, reply.json):
-            what = "the answer in the reply is another value than the one that it begins with"
-            remedy = "a call that is not streamed takes such a reply"
-            begins = f"it begins with {json_text(self._partial)!r:.200}"  # last: what was cut is scrubbed at an end
-            raise BadReplyError(f"{what}: {remedy}; {begins}", text=reply.text, request_id=reply.request_id)
-        if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
-            self._shown = (0, self._shown[1])
-        await self._deliver(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
-        return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
-
-    def _next(self, text: str, reasoning: str, calls: tuple[ToolCall, ...], value: Json, *, done: bool) -> LMChunk:
-        """Return the next piece: the text and reasoning that were not delivered before."""
-        (of_text, of_reasoning), place = self._shown, self._place
-        self._shown = len(text), len(reasoning)
-        if self.begun is None:
-            self.begun = self._clock.now()
-        return LMChunk(text[of_text:], reasoning[of_reasoning:], calls, value, done, place[2], place[0])
-
-    async def _deliver(self, chunk: LMChunk) -> None:
-        """Deliver a piece to the hooks, then to each stream once it has room."""
-        if self._listeners:
-            notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
-        for one in self._streams:
-            await one.put(chunk)
-
-
-_KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
-
-
-def _extended(earlier: Json, later: Json) -> Json:
-    """Return a later partial value, frozen; it shares the parts of the earlier one, so that only new ones are frozen.
-
-    Raises:
-        ValueError: It contradicts the earlier one.
-    """
-    if is_array(earlier) and is_array(later) and earlier:
-        last = len(earlier) - 1
-        if last < len(later) and earlier[:last] == later[:last]:
-            going_on, new = _extended(earlier[last], later[last]), map(frozen, later[last + 1 :])
-            return frozen_list([*earlier[:last], going_on, *new])
-    elif is_object(earlier) and is_object(later) and earlier:
-        *ended, last = earlier
-        if last in later and all(name in later and earlier[name] == later[name] for name in ended):
-            new = {name: frozen(part) for name, part in later.items() if name not in earlier}
-            return frozen_dict({**earlier, last: _extended(earlier[last], later[last]), **new})
-    elif _goes_on(earlier, later):
-        return frozen(later)
-    raise ValueError
-
-
-def _goes_on(earlier: Json, later: Json) -> bool:
-    """Whether the earlier value may be a partial value of the later one."""
-    if isinstance(earlier, str) and isinstance(later, str):
-        return later.startswith(earlier)
-    if is_array(earlier) and is_array(later):
-        return len(earlier) <= len(later) and all(map(_goes_on, earlier, later))
-    if is_object(earlier) and is_object(later):
-        return all(name in later and _goes_on(value, later[name]) for name, value in earlier.items())
-    return type(earlier) is type(later) and earlier == later
-
-
-def _partial_json(text: str, partly: bool | Literal["trailing-strings"] = "trailing-strings") -> Json:
-    """Return as much of a JSON value as the beginning of its text determines; None for nothing."""
-    try:
-        return from_json(text, allow_partial=partly, allow_inf_nan=False)
-    except ValueError:
-        return None
-
-
-def _settled(text: str) -> int:
-    """Return how many characters of a partial JSON text are final: all but a number at its end, which may go on."""
-    head = text.rstrip("-+.0123456789eE")
-    first, before = text[len(head) :][:1], head[-1:]
-    if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
-        return len(text)
-    ends_in_string = _partial_json(text) != _partial_json(text, partly=True)  # which only the first keeps
-    return len(text) if ends_in_string else len(head)
-
-
-# -- chat completions ------------------------------------------------------------------------------------------------
+from .records import LMChunk
 
 MOST_BODY: Final = 32 * 2**20
 """How many bytes of an answer, or characters of a streamed one, are kept."""
 
+# -- JSON and text -----------------------------------------------------------------------------------------------------
+
+
+def read_json(text: bytes, *, is_piece: bool = False) -> Json:
+    """Return the JSON of a server; of equal keys the last one counts.
+
+    Args:
+        text: The JSON, in UTF-8.
+        is_piece: Whether half a character may stand in it, whose other half comes later.
+
+    Raises:
+        ValueError: It is not JSON, or nests too deep.
+    """
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        pass
+    try:
+        value = json.loads(text.decode("utf-8-sig", errors="replace"), strict=False, parse_constant=_refuse)
+        return value if is_piece else whole_texts(value)
+    except RecursionError as error:
+        raise ValueError(f"{error}") from None
+
+
+def _refuse(constant: str) -> None:
+    """Raise ValueError for NaN and infinity."""
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def whole_text(text: str) -> str:
+    """Return a text in which both halves of a character are joined, and a lone one is a replacement character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def whole_texts(json: Json) -> Json:
+    """Return JSON with whole texts."""
+    if isinstance(json, str):
+        return whole_text(json)
+    if is_array(json):
+        return [whole_texts(part) for part in json]
+    return {whole_text(key): whole_texts(part) for key, part in json.items()} if is_object(json) else json
+
+
+def text_of(content: Json) -> str:
+    """Return a text, also one in parts; "" for anything else."""
+    if isinstance(content, str):
+        return content
+    return "".join(text_of(part.get("text")) for part in content if is_object(part)) if is_array(content) else ""
+
+
+def thinking_of(content: Json) -> str:
+    """Return the reasoning among the parts of a content."""
+    return "".join(text_of(part.get("thinking")) for part in content if is_object(part)) if is_array(content) else ""
+
+
+def reasoning_of(message: dict[str, Json]) -> str:
+    """Return the reasoning in a message."""
+    return next(filter(None, (text_of(message.get(key)) for key in _REASONING)), thinking_of(message.get("content")))
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=[^\n])")  # a CR at the very end waits for what follows it
+_MARK: Final = b"\xef\xbb\xbf"  # a byte order mark may begin the stream
 
 
 class ServerSentEvents:
@@ -386,7 +104,7 @@ class ServerSentEvents:
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # of a line that has not ended
-        self._data: list[bytes] = []  # of an event that has not ended
+        self._data = bytearray()  # of an event that has not ended, a line end behind each line
         self._name = b""
         self.held = 0  # bytes that have arrived of an event that has not ended
         self.name = b""  # of the event whose data was yielded last
@@ -400,16 +118,32 @@ class ServerSentEvents:
         *lines, rest = _LINE_END.split(b"".join(self._rest))
         self._rest = [rest]
         for line in lines:
-            if line.startswith((b"data:", b"\xef\xbb\xbfdata:")):  # a byte order mark may begin the stream
-                line = line.partition(b":")[2]
-                self._data.append(line[1:] if line.startswith(b" ") else line)
-            elif line.startswith(b"event:"):
-                self._name = line[6:].strip()
-            elif not line:
-                data, self._data, self.held = self._data, [], len(rest)
+            if not line:
+                data, self._data, self.held = bytes(self._data[:-1]), bytearray(), len(rest)
                 self.name, self._name = self._name, b""
                 if data:
-                    yield b"\n".join(data)
+                    yield data
+                continue
+            field, _, value = line.partition(b":")
+            value = value[1:] if value.startswith(b" ") else value
+            if field in (b"data", _MARK + b"data"):
+                self._data += value + b"\n"
+            elif field == b"event":
+                self._name = value.strip()
+
+
+# -- the pieces of a completion ----------------------------------------------------------------------------------------
+
+_MOST_SHOWN: Final = 1_000  # bytes of a record that cannot be read; a secret that is cut must not stay in part
+_ENDS: Final = (b"[DONE]", b"[done]", b"DONE")
+_CONSTANT: Final = frozenset({"format", "id", "index", "name", "object", "role", "signature", "type"})
+"""Keys whose text comes whole, maybe with each piece."""
+_FIELDS: Final = ("id", "timings", "usage", "x_groq")
+"""Keys of the completion itself that are read."""
+_REASONING: Final = ("reasoning_content", "reasoning", "thinking", "")
+"""Keys of a message with the text of reasoning; that among the parts of a streamed content has the key ""."""
+_GROWING: Final = ("text", "thinking", "summary", "reasoning", "content", "data")
+"""Keys of the items of an array whose text goes on from piece to piece."""
 
 
 class Assembly:
@@ -423,16 +157,15 @@ class Assembly:
 
     def __init__(self) -> None:
         self._events = ServerSentEvents()
-        self._parts = {name: StringIO() for name in ("content", "reasoning_content", "refusal")}
-        self._calls: list[dict[str, Any]] = []
-        self._calls_by_index: dict[str, dict[str, Any]] = {}  # the last call of each index
-        self._thinking: list[dict[str, Any]] = []
-        self._id: Any = None
-        self._usage: Any = None
-        self._finish_reason: Any = None
+        self._texts: dict[str, StringIO] = {}
+        self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
+        self._others: dict[str, Json] = {}  # what else the message holds
+        self._calls = _Calls()
+        self._fields: dict[str, Json] = {}  # of the completion itself
+        self._finish_reason: Json = None
         self._has_choice = False
         self._room = MOST_BODY
-        self.error: Any = None
+        self.error: Json = None
         self.fault = ""
         self.has_ended = False
 
@@ -441,93 +174,143 @@ class Assembly:
         """Whether the reply is complete, except perhaps its usage."""
         return self._finish_reason is not None or (self.has_ended and self.error is None and not self.fault)
 
-    def read(self, packet: bytes) -> Iterator[LMChunk]:
-        """Yield the pieces of the reply in the events that end in a packet of bytes."""
+    def read(self, packet: bytes, *, is_last: bool = False) -> Iterator[LMChunk]:
+        """Yield the pieces of the reply in the events that end in a packet of bytes.
+
+        Args:
+            packet: The bytes.
+            is_last: Whether the stream ends behind it, maybe inside an event, which is then no fault of its own.
+        """
         for data in self._events.feed(packet):
-            if self.has_ended:
-                return
-            if data.strip() == b"[DONE]":
-                self.has_ended = True
-                return
-            try:
-                record = from_json(data, allow_inf_nan=False)
-            except ValueError:
-                self.fault = f"the stream holds a record that is not JSON: {data.decode(errors='replace')}"
-            else:
-                if self._events.name == b"error" and not (is_object(record) and "error" in record):
-                    record = {"error": record}
-                if piece := self.add(record):
+            for record in () if self.has_ended else self._records(data):
+                if record is None:
+                    if not is_last:
+                        text = data[:_MOST_SHOWN].decode(errors="replace")
+                        self.fault = f"the stream holds a record that is not JSON: {text}"
+                elif piece := self.add(record):
                     yield piece
-            self.has_ended = bool(self.fault) or self.error is not None
+                self.has_ended = self.has_ended or bool(self.fault) or self.error is not None
         if self._room < self._events.held:
             self.fault, self.has_ended = "the reply is longer than 32 MiB", True
+
+    def end(self) -> Iterator[LMChunk]:
+        """Yield the pieces of the reply in an event whose end is missing, and what is left of the text."""
+        yield from self.read(b"\n\n", is_last=True)
+        for key in [*self._halves]:
+            del self._halves[key]
+            if piece := _chunk({key: self._keep(key, "\ufffd")}):
+                yield piece
+
+    def _records(self, data: bytes) -> Iterator[Any]:
+        """Yield the records in the data of an event: one, or one per line if the server leaves out the empty lines.
+
+        A record that is not JSON is None; one in an event with a name such as `ping` is left out.
+        """
+        is_error = self._events.name == b"error"
+        try:
+            record = read_json(data, is_piece=True)
+        except ValueError:
+            text = data.strip()
+            if b"\n" in text:
+                for line in text.split(b"\n"):
+                    yield from self._records(line)
+            elif text in _ENDS:
+                self.has_ended = True
+            elif text and (is_error or self._events.name in (b"", b"message")):
+                yield {"error": text.decode(errors="replace")} if is_error else None
+            return
+        self.has_ended = record == "[DONE]"
+        yield {"error": record} if is_error and not (is_object(record) and "error" in record) else record
 
     def add(self, record: Any) -> LMChunk | None:
         """Add a record; return the piece of the reply in it, or None."""
         if not is_object(record):
             return None
-        if "error" in record or record.get("object") == "error":
-            self.error = self.error or record.get("error") or (record if record.get("object") == "error" else None)
-        self._id = self._id or record.get("id")
-        self._usage = record.get("usage") or self._usage
+        self.error = self.error or error_in(record)
+        for key in _FIELDS:
+            if value := record.get(key):
+                self._fields[key] = value
         choices = record.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
-        if not is_object(choice) or choice.get("index"):  # another choice than the first, which is not read
+        if not is_object(choice) or choice.get("index") not in (
+            None,
+            0,
+            "0",
+        ):  # another choice than the first, which is not read
             return None
         delta = choice.get("delta")
         if delta is None and not self._has_choice:  # some servers send the reply whole
             delta = choice.get("message")
         self._has_choice = True
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self.error = self.error or choice.get("error")
+        if choice.get("usage"):
+            self._fields["usage"] = choice["usage"]
         return self._piece(delta) if is_object(delta) else None
 
-    def _piece(self, delta: dict[str, Any]) -> LMChunk | None:
+    def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
         """Add a delta to the message; return the piece of the reply in it, or None."""
-        if len(delta) > 1 or "content" not in delta:  # nearly every delta holds only a text
-            for piece in _objects(delta.get("tool_calls")):
-                self._add_call(piece)
-            for block in _objects(delta.get("thinking_blocks")):
-                self._thinking.append(block)
-                self._room -= len(text_of(block.get("thinking")))
-            self._keep("refusal", delta.get("refusal"))
-            reasoning = self._keep("reasoning_content", delta.get("reasoning_content") or delta.get("reasoning"))
-        else:
-            reasoning = ""
-        text = self._keep("content", delta.get("content"))
-        return LMChunk(text, reasoning) if text or reasoning else None
+        if len(delta) == 1 and isinstance(text := delta.get("content"), str):  # nearly every delta
+            text = self._keep("content", text)
+            return LMChunk(text) if text else None
+        added: dict[str, str] = {}
+        for key, value in delta.items():
+            if value is None or key == "role":
+                continue
+            if key in ("tool_calls", "function_call"):
+                pieces = _objects(value) if key == "tool_calls" else [{"function": value}]
+                self._room -= sum(self._calls.add(piece, place) for place, piece in enumerate(pieces))
+            elif key == "content":
+                added["content"] = self._keep("content", text_of(value))
+                added[""] = self._keep("", thinking_of(value))
+            elif isinstance(value, str) and key not in _CONSTANT:
+                added[key] = self._keep(key, value)
+            else:
+                self._others[key] = _grown(self._others.get(key), value)
+                self._room -= len(str(value))
+        return _chunk(added)
 
-    def _keep(self, name: str, content: Json) -> str:
-        """Append to one part of the message, and return the added text."""
-        if text := text_of(content) if content else "":
-            self._parts[name].write(text)
+    def _keep(self, key: str, text: str) -> str:
+        """Append to one text of the message, and return what was added: whole characters."""
+        if not text.isascii():
+            text = self._halves.pop(key, "") + text
+            if "\ud800" <= text[-1:] <= "\udbff":  # the other half comes with the next piece
+                self._halves[key] = text[-1]
+                text = text[:-1]
+            text = whole_text(text)
+        elif text and self._halves:
+            text = "\ufffd" * len(self._halves.pop(key, "")) + text
+        if text:
+            if key not in self._texts:
+                self._texts[key] = StringIO()
+            self._texts[key].write(text)
             self._room -= len(text)
         return text
 
-    def _add_call(self, piece: dict[str, Any]) -> None:
-        """Add a piece of a tool call: its id, its name, or some of its arguments."""
-        index, added, key = str(piece.get("index", 0)), piece.get("function"), piece.get("id")
-        call = self._calls_by_index.get(index)
-        if call is None or (key and key != (call["id"] or key)):  # some servers give all calls one index
-            call = self._calls_by_index[index] = {"type": "function", "function": {"name": "", "arguments": ""}}
-            self._calls.append(call)
-        call["id"] = call.get("id") or key
-        if is_object(added):
-            function, arguments = call["function"], added.get("arguments") or ""
-            if not isinstance(arguments, str):  # some servers send the object itself
-                arguments = json_text(arguments)
-            function["name"] = function["name"] or text_of(added.get("name"))
-            function["arguments"] += arguments
-            self._room -= len(arguments)
-
-    def response(self) -> dict[str, Any]:
+    def response(self) -> dict[str, Json]:
         """Return the completion in the shape of an answer that is not streamed."""
-        message: dict[str, Any] = {name: part.getvalue() for name, part in self._parts.items()}
-        if self._calls:
-            message["tool_calls"] = self._calls
-        if self._thinking:
-            message["thinking_blocks"] = _whole_blocks(self._thinking)
-        choice = {"message": message, "finish_reason": self._finish_reason}
-        return {"id": self._id, "choices": [choice] if self._has_choice else [], "usage": self._usage}
+        message: dict[str, Json] = {key: text.getvalue() for key, text in self._texts.items()}
+        if thinking := message.pop("", None):
+            message["content"] = [{"type": "thinking", "thinking": thinking}, {"text": message.get("content", "")}]
+        message |= self._others
+        if calls := self._calls.whole():
+            message["tool_calls"] = calls
+        if "thinking_blocks" in message:  # one without a signature is not taken back
+            blocks = _objects(message["thinking_blocks"])
+            message["thinking_blocks"] = [block for block in blocks if {"signature", "data"} & block.keys()]
+        choice = {"message": whole_texts(message), "finish_reason": self._finish_reason}
+        return {**self._fields, "choices": [choice] if self._has_choice else []}
+
+
+def error_in(record: dict[str, Json]) -> Json:
+    """Return the error in a body or record; None if there is none."""
+    return record.get("error") or (record if record.get("object") == "error" else None)
+
+
+def _chunk(added: dict[str, str]) -> LMChunk | None:
+    """Return the piece of the reply in the texts that were added to a message, or None."""
+    text, reasoning = added.get("content", ""), next(filter(None, map(added.get, _REASONING)), "")
+    return LMChunk(text, reasoning) if text or reasoning else None
 
 
 def _objects(json: Json) -> list[dict[str, Any]]:
@@ -535,22 +318,124 @@ def _objects(json: Json) -> list[dict[str, Any]]:
     return [item for item in json if is_object(item)] if is_array(json) else []
 
 
-def _whole_blocks(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the streamed thinking blocks: each ends with its signature, and one without it is dropped."""
-    blocks, texts = list[dict[str, Any]](), list[str]()
-    for piece in pieces:
-        if piece.get("type") == "redacted_thinking":
-            blocks.append(piece)
-            continue
-        texts.append(text_of(piece.get("thinking")))
-        if signature := piece.get("signature"):
-            blocks.append({"type": "thinking", "thinking": "".join(texts), "signature": signature})
-            texts = []
-    return blocks
+def _grown(before: Json, piece: Json) -> Json:
+    """Return a value of the provider's own with a piece of it: objects and arrays grow, others are replaced."""
+    if is_object(before) and is_object(piece):
+        return before | {key: _grown(before.get(key), value) for key, value in piece.items() if value is not None}
+    if not (is_array(before) and is_array(piece)):
+        return before if piece is None else piece
+    for item in piece:
+        last = before[-1] if before else None
+        if is_object(item) and is_object(last) and _goes_on(last, item):
+            for key, value in item.items():
+                is_text = key in _GROWING and isinstance(value, str) and isinstance(last.get(key), str)
+                last[key] = last[key] + value if is_text else _grown(last.get(key), value)
+        else:
+            before.append(item)
+    return before
 
 
-def text_of(content: Json) -> str:
-    """Return a text, also one in parts; "" for anything else."""
-    if isinstance(content, str):
-        return content
-    return "".join(text_of(part.get("text")) for part in content if is_object(part)) if is_array(content) else ""
+def _goes_on(last: dict[str, Json], item: dict[str, Json]) -> bool:
+    """Whether an item of an array is a piece of the one before: it has its index, or its type before a signature."""
+    if item.get("type") != last.get("type") or item.get("index") != last.get("index"):
+        return False
+    has_text = any(isinstance(item.get(key), str) and isinstance(last.get(key), str) for key in _GROWING)
+    return "index" in item or (has_text and "data" not in last and not last.get("signature"))
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------------
+
+
+class _Call:
+    """A tool call, as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Json] = {}
+        self.function: dict[str, Json] = {}
+        self.arguments: list[str] = []
+        self._scanned = 0  # pieces of the arguments
+        self._depth = 0
+        self._in_text = self._is_escaped = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the arguments are a whole JSON object; each piece of them is looked at once."""
+        new = "".join(self.arguments[self._scanned :])
+        self._scanned = len(self.arguments)
+        for sign in re.findall(r'[\\"{}\[\]]|[^\\"{}\[\]]+', new):
+            if self._is_escaped:
+                self._is_escaped = False
+                continue
+            if self._in_text:
+                self._is_escaped, self._in_text = sign == "\\", sign != '"'
+            else:
+                self._in_text = sign == '"'
+                self._depth += (sign in "{[") - (sign in "}]")
+        return bool(self._scanned) and not self._depth and not self._in_text
+
+
+class _Calls:
+    """The tool calls of a message, put together from pieces with and without index and id.
+
+    A piece with a name begins a call where its index is new, or the present call is complete.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._by_index: dict[Json, _Call] = {}  # the last call of each index
+        self._by_id: dict[Json, _Call] = {}
+
+    def add(self, piece: dict[str, Json], place: int) -> int:
+        """Add a piece; return the length of its text.
+
+        Args:
+            piece: Some of id, name and arguments.
+            place: Its place among the pieces of one record.
+        """
+        function = piece.get("function")
+        function = function if is_object(function) else {}
+        index, key, name = piece.get("index"), piece.get("id") or None, text_of(function.get("name"))
+        call = self._present(index, key)
+        if call is None or (name and self._is_another(call, key, function, is_beside=index is None and place > 0)):
+            call = _Call()
+            self._calls.append(call)
+        if isinstance(index, int | str):
+            self._by_index[index] = call
+        if isinstance(key, str):
+            self._by_id[key] = call
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else json_text(arguments)
+        if text:
+            call.arguments.append(text)
+        for fields, new in ((call.fields, piece), (call.function, function)):
+            for field, value in new.items():
+                if field not in ("arguments", "function", "index") and value not in (None, ""):
+                    fields[field] = (
+                        fields.get(field) or value if field in _CONSTANT else _grown(fields.get(field), value)
+                    )
+        return len(text) + len(name)
+
+    def _present(self, index: Json, key: Json) -> _Call | None:
+        """Return the call that a piece may go on with."""
+        if isinstance(index, int | str):
+            return self._by_index.get(index)
+        by_id = self._by_id.get(key) if isinstance(key, str) else None
+        return by_id or (self._calls[-1] if self._calls else None)
+
+    @staticmethod
+    def _is_another(call: _Call, key: Json, function: dict[str, Json], *, is_beside: bool) -> bool:
+        """Whether a piece with a name begins a call of its own, behind the present one."""
+        if is_beside or not call.function.get("name"):
+            return is_beside
+        before = call.fields.get("id")
+        has_other_id = key is not None and before is not None and key != before
+        if not call.arguments:
+            return has_other_id
+        return call.is_complete and (has_other_id or bool(function.get("arguments")))
+
+    def whole(self) -> list[dict[str, Json]]:
+        """Return the calls as they stand in a body."""
+        return [
+            {"type": "function", **call.fields, "function": {**call.function, "arguments": "".join(call.arguments)}}
+            for call in self._calls
+        ]

@@ -441,14 +441,12 @@ async def test_each_status_has_its_class(adapter, status, name):
         Answer(200, []),
         Answer(200, {"data": [{"index": 0, "embedding": [1, "x"]}, {"index": 1, "embedding": [1, 2]}]}),
         Answer(200, {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}),
-        Answer(200, raw=b'{"data": [{"index": 0, "embedding": [NaN]}]}'),
         Answer(200, {"data": [{"index": [0], "embedding": [1]}, {"index": {}, "embedding": [1]}]}),
         Answer(200, {"data": [{"index": 0, "embedding": [10**400]}, {"index": 1, "embedding": [1]}]}),
-        Answer(200, raw=b"not json"),
     ],
 )
 async def test_an_answer_without_the_vectors_is_a_bad_reply(answer):
-    """Too few, too many, empty, no numbers, too large ones, one index twice or not one, no JSON."""
+    """Too few, too many, empty, no numbers, too large ones, one index twice or not one."""
     error, arrived = await embed(answer)
     assert isinstance(error, sm.BadReplyError)
     assert len(arrived) == 1

@@ -30,7 +30,7 @@ STORIES = {
     "lasting": ([DOWN], 5, sm.UnavailableError),
     "lasting and busy": ([BUSY], 5, sm.RateLimitError),
     "lasting cuts": ([CUT], 5, sm.UnavailableError),
-    "wrong JSON": ([WRONG, OK], 1, sm.BadReplyError),
+    "a page of a proxy": ([WRONG, OK], 2, None),
     "a wrong key": ([failure(401), OK], 1, sm.AuthError),
     "no such thing": ([DOWN, failure(404), OK], 2, sm.RequestError),
 }
