@@ -330,9 +330,11 @@ class ModelError(SynmodError, RuntimeError):
         sent: Whether a request was sent; an adapter passes `sent=False` for a failure found before sending.
         ending: Lines that the call appends to the message: the module, the requests sent.
         streamed: Whether pieces of a reply had been delivered, so that no retry or fallback may replace it.
+        starting: Whether the server may be about to start: it loads its model, or nothing listens at its address yet.
     """
 
     transient: bool = False
+    starting: bool = False
     ending: str = ""
     streamed: bool = False
 

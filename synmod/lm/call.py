@@ -7,6 +7,7 @@ under the limit, `_sent` reserves budgets, `_exchanged` sends one request to the
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
@@ -37,6 +38,8 @@ _FALLS_BACK: Final = (*_TEMPORARY, errors.ContextWindowError, errors.BadReplyErr
 """After these the fallbacks are tried; all other errors are mistakes of the caller."""
 
 _FIRST_WAIT_S, _LONGEST_JITTER_S, _LONGEST_WAIT_S = 0.5, 30.0, 60.0
+_LONGEST_POLL_S, _LONGEST_START_S = 4.0, 600.0  # between two requests to a server that starts; without any time limit
+_LOG: Final = logging.getLogger("synmod.lm")
 _MOST_BYTES: Final = 2_000  # of the text of an error
 _JITTER: Final = random.SystemRandom()  # waits do not affect results, so they need no seed
 
@@ -53,9 +56,11 @@ _FAULTS: Final = {
 class ModelCall:
     """The state of one call under way, which the functions of this file share."""
 
-    def __init__(self, model: SharedModel, timeout_s: float | None) -> None:
+    def __init__(self, model: SharedModel, timeout_s: float | None, *, is_last: bool = True) -> None:
         self.model = model
         self.timeout_s = timeout_s
+        self.is_last = is_last  # whether no fallback is left, so that a server that starts is worth waiting for
+        self.allowed = model.attempts  # how many requests may be sent
         self.ambient = scope.ambient()
         self.frame: CallFrame | None = current_call()
         self.phase = scope.phase_in(self.ambient, self.frame)
@@ -159,7 +164,8 @@ async def answer(
     first: errors.ModelError | None = None
     for model in models:
         try:
-            return await reported(model, request_to(model), timeout_s or model.settings.timeout_s, _remembered)
+            seconds = timeout_s or model.settings.timeout_s
+            return await reported(model, request_to(model), seconds, _remembered, is_last=model is models[-1])
         except (errors.ModelError, errors.ConfigError) as error:
             if first is not None:
                 errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
@@ -176,10 +182,15 @@ async def answer(
 
 
 async def reported(
-    model: SharedModel, request: Q, timeout_s: float | None, work: Callable[[ModelCall, Q], Awaitable[R]]
+    model: SharedModel,
+    request: Q,
+    timeout_s: float | None,
+    work: Callable[[ModelCall, Q], Awaitable[R]],
+    *,
+    is_last: bool = True,
 ) -> R:
     """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
-    call = ModelCall(model, timeout_s)
+    call = ModelCall(model, timeout_s, is_last=is_last)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, Usage()
     try:
@@ -278,7 +289,7 @@ def request_key(model: SharedModel, request: LMRequest) -> str:
     Source: content addressing.
     """
     settings = model.settings
-    return key_of([records.request_content(request, model.adapter), settings.api_base, settings.extra_body])
+    return key_of([records.request_content(request, model.adapter), settings.base, settings.extra_body])
 
 
 async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
@@ -335,7 +346,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
             return replace(reply, json=json, message=replies.turn_of(reply), model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
-        if reason in ("length", "refused") or not repairs or call.requests >= call.model.attempts:
+        if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:
             text = "\n  ".join([_FAULTS[reason], *faults])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
@@ -356,33 +367,60 @@ def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Mess
 async def answered(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send a request until it is answered: the one retry loop. At most `attempts` requests are sent per call.
 
+    Those to a server that is starting do not count: it is waited for as long as the call may take, unless there is a
+    fallback, or `attempts` is 1.
+
     Raises:
         ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
     """
     failures = 0
     while True:
         try:
-            return await (_sent(call, request) if call.model.limit is None else _limited(call, request))
+            reply = await (_sent(call, request) if call.model.limit is None else _limited(call, request))
         except errors.ModelError as error:
-            if call.over or not (error.transient and error.sent) or call.requests >= call.model.attempts:
-                raise
-            seconds = error.retry_after_s
+            seconds = _pause(call, error, failures)
             if seconds is None:
-                seconds = _JITTER.uniform(0.0, min(_LONGEST_JITTER_S, _FIRST_WAIT_S * 2**failures))
-            left = call.seconds_left()
-            if call.has_begun:
-                call.note = "not retried: pieces of the reply had been delivered"
-            elif seconds > _LONGEST_WAIT_S:
-                call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
-            elif seconds >= left:
-                away = f"{max(left, 0):.3g} s away"
-                call.note = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
-            if call.note:
                 raise
+        else:
+            if call.model.is_awaited:
+                call.model.is_awaited = False
+            return reply
         began = call.clock.now()
         await (call.clock.sleep(seconds) if call.model.backoff else aio.checkpoint())
         call.waited_s = call.clock.now() - began
         failures += 1
+
+
+def _pause(call: ModelCall, error: errors.ModelError, failures: int) -> float | None:
+    """Return how long to wait before the request is sent again; None if it is not, which `call.note` explains."""
+    model, left = call.model, call.seconds_left()
+    if call.over or not (error.transient and error.sent):
+        return None
+    if is_starting := error.starting and model.backoff and model.attempts > 1:
+        if not call.is_last:
+            call.note = "not waited for: a fallback is left"
+            return None
+        call.allowed += 1
+        left = _LONGEST_START_S - call.elapsed_s if left == inf else left
+        if not model.is_awaited:  # once, however many calls wait
+            model.is_awaited = True
+            _LOG.warning("%s: %s. Waiting for it, for up to %.3g s.", model.model, error.args[0], max(left, 0))
+    if call.requests >= call.allowed:
+        return None
+    seconds = error.retry_after_s
+    if seconds is None:
+        most = _LONGEST_POLL_S if is_starting else _LONGEST_JITTER_S
+        seconds = _JITTER.uniform(0.0, min(most, _FIRST_WAIT_S * 2 ** min(failures, 10)))
+    if call.has_begun:
+        call.note = "not retried: pieces of the reply had been delivered"
+    elif seconds > _LONGEST_WAIT_S:
+        call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
+    elif seconds >= left and is_starting:
+        call.note = f"the server was waited for, {call.elapsed_s:.3g} s; a longer timeout_s waits longer"
+    elif seconds >= left:
+        away = f"{max(left, 0):.3g} s away"
+        call.note = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
+    return None if call.note else seconds
 
 
 async def _limited(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:

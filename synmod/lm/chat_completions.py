@@ -11,10 +11,11 @@ import asyncio
 import atexit
 import os
 import re
+import socket
 import ssl
 import traceback
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -40,10 +41,6 @@ T = TypeVar("T")
 Loop: TypeAlias = asyncio.AbstractEventLoop
 
 OPENAI: Final = "https://api.openai.com/v1"
-
-_PORTS: Final = {"hosted_vllm": 8000, "llamafile": 8080, "lm_studio": 1234, "ollama": 11434, "vllm": 8000}
-LOCAL: Final[Mapping[str, str]] = {provider: f"http://localhost:{port}/v1" for provider, port in _PORTS.items()}
-"""Provider -> the default address of its local server."""
 
 _PRIVATE: Final = re.compile(
     r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
@@ -89,17 +86,24 @@ class DirectAdapter:
     version = 1
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
-        base = settings.api_base or LOCAL.get(settings.provider)
-        if base is None and settings.provider != "openai":
+        if settings.provider != "openai" and settings.base is None:
             raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
         self._settings = settings
         self._secrets = secrets
-        self._base = base  # None for OpenAI itself
         self._endpoint = endpoint
-        self._url = f"{(base or OPENAI).rstrip('/')}{endpoint.path}"
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
+
+    @property
+    def _base(self) -> str | None:
+        """The address of the server; None for OpenAI itself."""
+        return self._settings.base
+
+    @property
+    def _url(self) -> str:
+        """The address of the endpoint."""
+        return f"{(self._base or OPENAI).rstrip('/')}{self._endpoint.path}"
 
     def check(self, request: LMRequest) -> None:
         """Raise at once if the request cannot succeed.
@@ -116,9 +120,19 @@ class DirectAdapter:
             raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
 
     async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
-        """Load what the first request of a process needs."""
+        """Load what the first request of a process needs.
+
+        Raises:
+            UnavailableError: SSL_CERT_FILE holds no certificates; not transient.
+        """
         if not _roots.cache_info().currsize:
-            await aio.to_thread(_roots)
+            try:
+                await aio.to_thread(_roots)
+            except OSError as error:  # SSLError is one
+                why = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')!r}: {error}"
+            else:
+                return
+            raise _permanent(f"no trusted certificates can be read from {why}. Let it name a PEM file, or unset it.")
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
@@ -146,16 +160,16 @@ class DirectAdapter:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import aiohttp
 
-        body = self._body(request, streams=streams)
+        url, body = self._url, self._body(request, streams=streams)
         session, users = await _SESSIONS.get()
         users.add(self)
-        data, proxy = json_text(body).encode(), _proxy(self._url)
+        data = json_text(body).encode()
         status, received, content = 0, dict[str, str](), bytearray()
         assembly: Assembly | None = None
         failure: errors.ModelError | None = None
         try:
             async with session.post(
-                self._url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy
+                url, data=data, headers=self._headers(key), allow_redirects=False, proxy=_proxy(url)
             ) as response:
                 status, received = response.status, _headers_of(response)
                 most = MOST_BODY if status < 300 else _MOST_OF_ERROR
@@ -177,7 +191,7 @@ class DirectAdapter:
                                 pass
                         break
         except (aiohttp.ClientError, OSError) as error:
-            failure = _broken(error, self._secrets)
+            failure = _broken(error, self._secrets, self._base)
         if assembly is None:
             if failure is None:
                 outcome = partial(self._outcome, request, status, received, bytes(content))
@@ -228,7 +242,7 @@ class DirectAdapter:
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
-        return with_hints(error, self._base, request)
+        return with_hints(error, self._settings, request)
 
 
 def _headers_of(response: ClientResponse) -> dict[str, str]:
@@ -236,10 +250,12 @@ def _headers_of(response: ClientResponse) -> dict[str, str]:
     return {name.lower(): text.encode(errors="replace").decode() for name, text in response.headers.items()}
 
 
-def _broken(error: Exception, secrets: options.Secrets) -> errors.ModelError:
+def _broken(error: Exception, secrets: options.Secrets, base: str | None) -> errors.ModelError:
     """Return the error for an exception of aiohttp."""
     import aiohttp
 
+    if (failure := no_connection(error, base)) is not None:
+        return failure
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return errors.UnavailableError(f"no connection within {_CONNECT_S:g} s")
     if isinstance(error, aiohttp.ServerTimeoutError):
@@ -353,9 +369,7 @@ _MOST_STRICT_PROPERTIES, _DEEPEST_STRICT = 100, 5
 def refuse_trio(who: str) -> None:
     """Raise UnavailableError, which is not transient, where trio runs this code."""
     if aio.backend() == "trio":
-        error = errors.UnavailableError(f"{who} needs asyncio, and trio runs this code.", sent=False)
-        error.transient = False
-        raise error
+        raise _permanent(f"{who} needs asyncio, and trio runs this code.")
 
 
 def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
@@ -568,6 +582,8 @@ _BROKEN: Final = frozenset({"TransportError", "ClientError", "ConnectionError", 
 
 _PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?(?:\w+ )?\w*(?:Error|Exception|Timeout)(?: - |: ))+")
 _NO_CREDENTIALS: Final = ("missing credentials", "unable to locate credentials", "no key is set", "api key not found")
+_UNSET: Final = re.compile(r"missing|must provide|required|provide an|(not|base was) set|not provided|pip install")
+_LOADING: Final = re.compile(r"loading|warming up|starting")
 _TOO_LONG: Final = (
     "context_length", "context length", "context limit", "context size", "context window", "exceed_context_size",
     "exceed the configured limit", "exceeds max length", "exceeds the maximum number of tokens", "input is too long",
@@ -629,13 +645,17 @@ def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: option
     return http_error(status or 200, headers, text)
 
 
-def litellm_error(error: Exception, text: str) -> errors.ModelError:
+def litellm_error(error: Exception, text: str, base: str | None = None) -> errors.ModelError:
     """Return the error for an exception of litellm; only the text of the original is kept.
 
     Args:
         error: The exception.
         text: Its message, scrubbed of secrets.
+        base: The address of the server; None for the provider's own endpoint.
     """
+    if (failure := no_connection(error, base)) is not None:
+        return failure
+    text = text.partition("\nTraceback (most recent call last)")[0]
     low = f"{text} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold()
     quoted = _PREFIX.sub("", text).strip() or type(error).__name__
     if any(words in low for words in _NO_CREDENTIALS) or ("missing" in low and "api key" in low):
@@ -643,44 +663,117 @@ def litellm_error(error: Exception, text: str) -> errors.ModelError:
     own = {kind.__name__ for kind in type(error).__mro__}
     if own & _NOT_SENT or "llm provider not provided" in low:
         return _made(errors.RequestError, None, {}, quoted)
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
-        causes.append(cause)
-    others = [type(one).__mro__ for one in causes if "litellm" not in type(one).__module__]
+    others = [type(one).__mro__ for one in _chain(error) if "litellm" not in type(one).__module__]
     broken = {kind.__name__ for kinds in others for kind in kinds}
     if broken & _NO_ANSWER or broken & _BROKEN:  # litellm invents a status for these
         return _made(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
+    if (status or 500) >= 500 and _UNSET.search(low) and {kinds[0].__module__ for kinds in others} <= {"builtins"}:
+        return _made(errors.RequestError, None, {}, quoted)  # found by litellm's own code, which invents a status
     usual = errors.RequestError if status is None else _kind(status, low)
     kind = next((kind for name, kind in _BY_CLASS.items() if name in own), usual)
     held = getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", {})
     return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
 
 
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and what it was raised from, outermost first."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
+
+
+_CERTIFICATES: Final = {
+    10: "renew the certificate of the server, or correct the clock of this host",
+    62: "write the host name that the certificate is for into the address",
+    64: "write the host name that the certificate is for into the address",
+}
+"""OpenSSL's number of a fault of a certificate -> what to do."""
+
+
+def no_connection(error: BaseException, base: str | None) -> errors.ModelError | None:
+    """Return the error for a connection that could not be made, with what to do; None for any other failure.
+
+    Args:
+        error: The exception of a client, with its causes.
+        base: The address of the server; None for the provider's own endpoint.
+    """
+    chain = _chain(error)
+    client: Any = next((one for one in chain if hasattr(one, "port")), None)
+    host, where = (client.host, f"{client.host}:{client.port}") if client is not None else ("the server", "the address")
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError) and hasattr(one, "verify_code"):
+            remedy = _CERTIFICATES.get(
+                one.verify_code, "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
+            )
+            why = one.verify_message.rstrip(".")
+            return _permanent(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
+        if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in ("HTTP_REQUEST", "WRONG_VERSION_NUMBER"):
+            return _permanent(f"{where} does not speak TLS; write http:// for a server without it.")
+        if isinstance(one, ConnectionRefusedError):
+            refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); start the server")
+            refused.starting = base is not None
+            return refused
+        if isinstance(one, socket.gaierror):
+            return errors.UnavailableError(f"the host name {host} cannot be resolved ({one.strerror}); check it")
+    return None
+
+
+def _permanent(text: str) -> errors.UnavailableError:
+    """Return the error for a server that cannot be reached until somebody mends something; nothing was sent."""
+    error = errors.UnavailableError(text, sent=False)
+    error.transient = False
+    return error
+
+
 _ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra", "json mode", "response mime type")
-"""Words in the message of a server that rejects the form in which a schema was requested."""
+"""Words in the message of a server that rejected the form in which a schema was requested."""
+
+_UNKNOWN: Final = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not (permitted|allowed)|extra")
+"""In the message of a server that rejects a parameter."""
+
+_ENDPOINT: Final = re.compile(r"/(chat/completions|completions|embeddings|responses|models)/?$")
 
 
 def with_hints(
-    error: errors.ModelError, base: str | None, request: LMRequest | records.EmbeddingRequest
+    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
 ) -> errors.ModelError:
-    """Add hints to an error: another way to ask for a schema or a tool, a missing /v1."""
-    hints: list[str] = []
+    """Add to an error of a server what the user can do: the one way out, where there is one."""
+    error.args = ("\n  ".join([str(error), *_hints(error, settings, request)]),)
+    return error
+
+
+def _hints(
+    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
+) -> Iterator[str]:
+    """Yield what the user can do about an error of a server."""
     refused = error.provider_message.casefold() if isinstance(error, errors.RequestError) else ""
     schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither
     if schema is not None and any(word in refused for word in ("tool_choice", *_ABOUT_SCHEMAS)):
         others = 'structured="tool" or ' if tools and request.structured != "tool" else ""
         way = f'LanguageModel(..., {others}structured="prompt")'
-        hints.append(f"If the server does not take a schema in this form, pass {way}.")
+        yield f"If the server does not take a schema in this form, pass {way}."
     if tools and "tool_choice" in refused and is_object(getattr(request, "tool_choice", None)):
-        hints.append('If the server takes no tool by name, offer that tool alone, with tool_choice="required".')
+        yield 'If the server takes no tool by name, offer that tool alone, with tool_choice="required".'
+    most = request.params.get("max_tokens")
+    if most is not None and "max_completion_tokens" in refused:
+        yield f"Leave max_tokens out, and pass LanguageModel(..., extra_body={{'max_completion_tokens': {most}}})."
+    elif _UNKNOWN.search(refused):
+        for name in [name for name in request.params if re.search(rf"\b{name}\b", refused)]:
+            yield f"If the model does not take this {name}, leave it out of the parameters."
     if "stream_options" in error.provider_message:
-        hints.append("If the server does not know stream_options, pass extra_body={'stream_options': None}.")
-    if error.status in (200, 404) and base is not None and not base.rstrip("/").endswith("/v1"):
-        hints.append(f"The api_base {base!r} lacks /v1, which most servers want.")
-    error.args = ("\n  ".join([str(error), *hints]),)
-    return error
+        yield "If the server does not know stream_options, pass extra_body={'stream_options': None}."
+    if error.status in (401, 403) and settings.api_base is not None and settings.api_key is None:
+        name = options.ENVIRONMENT.get(settings.provider, ("MY_API_KEY",))[0]
+        what = "No key was sent: one of the environment is never sent to an api_base."
+        yield f"{what} Pass api_key=os.environ[{name!r}], or the like."
+    if error.status in (200, 404, 405) and (base := settings.base) is not None:
+        if known := _ENDPOINT.search(base):
+            yield f"The api_base ends with {known[0]}, which is added to it: pass {base[: known.start()]!r}."
+        elif not base.rstrip("/").endswith("/v1"):
+            yield f"The api_base {base!r} lacks /v1, which most servers want."
 
 
 def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
@@ -697,7 +790,9 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
         return errors.BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
     sent = status is not None or kind not in (errors.AuthError, errors.RequestError)
-    return kind(message, retry_after_s=_retry_after(headers.get("retry-after", "")), sent=sent, **details)
+    error = kind(message, retry_after_s=_retry_after(headers.get("retry-after", "")), sent=sent, **details)
+    error.starting = status == 503 and _LOADING.search(quoted.casefold()) is not None
+    return error
 
 
 def _kind(status: int, low: str) -> Kind:

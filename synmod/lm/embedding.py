@@ -185,7 +185,7 @@ async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> rec
     if (cache := call.model.cache) is None:
         await call.prepare(request)
         return await _embedded(call, request)
-    adapter, base = call.model.adapter, call.model.settings.api_base
+    adapter, base = call.model.adapter, call.model.settings.base
     asked: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
     keys = {text: key_of([asked, text]) for text in request.texts}
 

@@ -133,7 +133,7 @@ class LiteLLMAdapter:
 
     def _level(self, *, with_tools: bool) -> str:
         """Return the best way to send the provider a schema, according to litellm."""
-        local = self._settings.api_base is not None or self._settings.provider in chat.LOCAL
+        local = self._settings.api_base is not None or self._settings.provider in options.LOCAL
         if with_tools and (local or self._settings.provider not in _SCHEMA_BESIDE_TOOLS):
             return "tool" if local else "prompt"
         if self._settings.api_base is not None or self._litellm.supports_response_schema(model=self._settings.model):
@@ -198,15 +198,16 @@ class LiteLLMAdapter:
 
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""
-        failure = chat.litellm_error(error, self._secrets.scrubbed(str(getattr(error, "message", None) or error)))
-        if isinstance(failure, AuthError) and failure.status is None:
+        text = self._secrets.scrubbed(str(getattr(error, "message", None) or error))
+        failure = chat.litellm_error(error, text, self._settings.base)
+        if isinstance(failure, AuthError | RequestError) and failure.status is None:
             missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")
-            names = f" litellm looks for {', '.join(missing)} in the environment." if missing else ""
+            names = f"\n  litellm looks for {', '.join(missing)} in the environment." if missing else ""
             failure.args = (f"{failure}{names}",)
         if "LLM Provider NOT provided" in str(failure):
             hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
-        return chat.with_hints(failure, self._settings.api_base, request)
+        return chat.with_hints(failure, self._settings, request)
 
 
 # -- the package -----------------------------------------------------------------------------------------------------

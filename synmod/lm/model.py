@@ -22,7 +22,7 @@ from synmod.scope import current_call, reset
 
 from . import options, records
 from .call import answer
-from .chat_completions import CHAT, LOCAL, DirectAdapter, Endpoint
+from .chat_completions import CHAT, DirectAdapter, Endpoint
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .relay import LMStream
@@ -50,7 +50,7 @@ class SharedModel:
     Source: httpx's clients.
     """
 
-    __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "secrets", "settings")
+    __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "is_awaited", "secrets", "settings")
 
     def __init__(self, settings: options.Settings, endpoint: Endpoint, embedded: Callable[[str], Any]) -> None:
         self.settings: options.Settings = settings
@@ -60,6 +60,7 @@ class SharedModel:
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
         self.counters = records.ModelCounters()
         self.backoff = True  # whether to wait between attempts; a test double need not
+        self.is_awaited = False  # whether calls wait for its server to start, which is logged once
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
 
     def _adapter(self, chosen: Any, endpoint: Endpoint, embedded: Callable[[str], Any]) -> Any:
@@ -68,7 +69,7 @@ class SharedModel:
         if chosen is None and settings.provider == "embedded":
             return embedded(settings.model.partition("/")[2])
         if chosen in (None, "direct", "litellm"):
-            by_default = settings.api_base is not None or settings.provider in ("openai", *LOCAL)
+            by_default = settings.api_base is not None or settings.provider in ("openai", *options.LOCAL)
             direct = chosen == "direct" or (chosen is None and by_default)
             return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets, endpoint)
         missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
@@ -132,7 +133,7 @@ class SharedModel:
                 found = Price(prompt, completion, prompt)
             elif (find := getattr(self.adapter, "price", None)) is not None:
                 found = await find()
-            elif settings.api_base is None and settings.provider not in ("testing", *LOCAL):
+            elif settings.api_base is None and settings.provider not in ("testing", *options.LOCAL):
                 found = await aio.to_thread(list_price, settings.model)
             self._price = (found,)
         return self._price[0]
@@ -308,7 +309,9 @@ class LanguageModel(SharedModel):
         model: `provider/name`, such as "openai/gpt-4o-mini" or "embedded/nearest".
         api_key: A str, a SecretStr, or a callable, plain or async, called for each request. Without it the usual
             environment variable of the provider is read at each call.
-        api_base: Address of an OpenAI-compatible server, `/v1` included.
+        api_base: Address of an OpenAI-compatible server, `/v1` included; without it OPENAI_BASE_URL for `openai/*`,
+            OLLAMA_HOST for `ollama/*`, HOSTED_VLLM_API_BASE, LM_STUDIO_API_BASE, ... if set. No key of the environment
+            is sent to an `api_base`.
         attempts: How many requests one call may send in all, 1 to 100.
         timeout_s: Seconds for the whole call, including waits, retries and repairs; None for no limit.
         name: The name in a saved file; by default the model string.
@@ -531,7 +534,7 @@ class LanguageModel(SharedModel):
             3
         """
         checked = records.turns(messages)
-        known = self.settings.provider in ("azure", "openai") and self.settings.api_base is None
+        known = self.settings.provider in ("azure", "openai") and self.settings.base is None
         if known and isinstance(self.adapter, DirectAdapter | LiteLLMAdapter):
             return await counted_tokens(self.model, checked)
         return records.estimate_tokens(checked)

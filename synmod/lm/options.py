@@ -56,7 +56,7 @@ _NUMBERS: Final = frozenset(
 # Keywords of other libraries -> their names here.
 _ELSEWHERE: Final = {
     "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
-    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "max_completion_tokens": "max_tokens",
+    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key",
     "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
 }  # fmt: skip
 
@@ -100,6 +100,8 @@ def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigEr
     hint = did_you_mean(name, known)
     if meant is not None:
         hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
+    if name == "max_completion_tokens":
+        hint = " Write max_tokens=..., which OpenAI itself gets under that name."
     takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
     return ConfigError(
         f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
@@ -356,6 +358,41 @@ def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
     return {name: hidden(value) if _SECRET_HEADER.search(name) else value for name, value in headers.items()}
 
 
+_PORTS: Final = {"hosted_vllm": 8000, "llamafile": 8080, "lm_studio": 1234, "ollama": 11434, "vllm": 8000}
+LOCAL: Final[Mapping[str, str]] = {provider: f"http://localhost:{port}/v1" for provider, port in _PORTS.items()}
+"""Provider -> the default address of its local server."""
+
+_BASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "ollama": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
+    **{name: (f"{name.upper()}_API_BASE",) for name in ("hosted_vllm", "llamafile", "lm_studio", "vllm")},
+}
+"""Provider -> the environment variables that may hold the address of its server, read at each call as its key is."""
+
+
+def _base_of_environment(provider: str) -> str | None:
+    """Return the address of a provider's server that the environment sets; None if it sets none.
+
+    Ollama's variables hold a host or an address without `/v1`; that of a server that listens everywhere is this host.
+
+    Raises:
+        ConfigError: It is not an address; names the variable.
+    """
+    name = next((name for name in _BASES.get(provider, ()) if os.environ.get(name, "").strip()), None)
+    if name is None:
+        return None
+    base = os.environ[name].strip()
+    if provider == "ollama":
+        scheme, _, rest = base.rpartition("://")
+        host, _, port = rest.removesuffix("/").removesuffix("/v1").partition(":")
+        here = "127.0.0.1" if host in ("", "0.0.0.0") else host  # noqa: S104  # as a client reads it
+        base = f"{scheme or 'http'}://{here}:{port or (443 if scheme == 'https' else _PORTS[provider])}/v1"
+    try:
+        return _base(base)
+    except ValueError as error:
+        raise ConfigError(f"the environment variable {name} {error}.") from None
+
+
 def cache_from(given: Any) -> Cache | None:
     """Return a cache: True stands for `.synmod/cache.db` in the working folder, a path for its file, False for none.
 
@@ -411,6 +448,17 @@ class Settings(BaseModel):
         return tuple(
             name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
         )
+
+    @property
+    def base(self) -> str | None:
+        """The address of the server: `api_base`, else that of the environment, else the usual one of a local server.
+
+        None for the provider's own endpoint.
+
+        Raises:
+            ConfigError: The address in the environment is none; names the variable.
+        """
+        return self.api_base or _base_of_environment(self.provider) or LOCAL.get(self.provider)
 
     @property
     def provider(self) -> str:
