@@ -188,6 +188,6 @@ if __name__ == "__main__":
     parser.add_argument("--plot", help="draw the program with the skip to this file instead, as SVG")
     arguments = parser.parse_args()
     if arguments.plot:
-        sm.run(past_the_models).plot(arguments.plot, format="svg")
+        sm.run(past_the_models).plot(arguments.plot)
     else:
         sm.run(main, arguments.model)

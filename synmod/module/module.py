@@ -436,7 +436,7 @@ class Module(metaclass=ModuleMeta):
 
     @leaves.checks_keywords
     def summary(self, depth: int | None = None, columns: Sequence[str] | None = None) -> str:
-        """Return a table of the modules, with Variables, schemas, models and, after a recorded call, costs.
+        """Print a table of the modules: Variables, schemas, models and, after a recorded call, costs.
 
         Args:
             depth: Number of levels to show below this module; deeper modules are summed into their ancestors. None for
@@ -444,7 +444,7 @@ class Module(metaclass=ModuleMeta):
             columns: Names from `synmod.view.COLUMNS`, in the order to show; None for all that are not empty.
 
         Returns:
-            The table, then the totals, as text without control characters.
+            What was printed: the table, then the totals, as text without control characters.
 
         Raises:
             ArgumentError: A column is unknown ('Did you mean'), or `depth` is not a number of levels.
@@ -452,19 +452,19 @@ class Module(metaclass=ModuleMeta):
 
         Example:
             >>> import synmod as sm
-            >>> print(sm.Sequential([sm.Identity()]).summary(columns=["path", "class"]))
+            >>> text = sm.Sequential([sm.Identity()]).summary(columns=["path", "class"])
             path    class
             ──────  ────────────────────
             (root)  Sequential (unbuilt)
             0       Identity
             2 modules, 1 unbuilt; no Variables
 
-        Source: Keras `summary`, Flax `tabulate`; differs: plain text from one walk, also before the build.
+        Source: Keras `summary`, Flax `tabulate`; differs: from one walk, also before the build, and returned as well.
         """
         return ABOVE["summary"](self, depth, columns)
 
     @leaves.checks_keywords
-    def plot(self, path: str | os.PathLike[str] | None = None, format: str = "mermaid") -> str:  # noqa: A002
+    def plot(self, path: str | os.PathLike[str] | None = None, format: str = "auto") -> str:  # noqa: A002
         """Draw this module: boxes are modules; solid edges data flow, dashed skips, dotted shared Variables.
 
         The data flow is that of a functional program; below modules with a `call`, that of the last call of this module
@@ -472,7 +472,7 @@ class Module(metaclass=ModuleMeta):
 
         Args:
             path: A file to write the picture to as well.
-            format: "mermaid", "svg", "html" or "json".
+            format: "mermaid", "svg", "html" or "json"; "auto" for the suffix of `path`, without one "mermaid".
 
         Returns:
             The picture as text.

@@ -6,6 +6,7 @@ on the time axis.
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -289,13 +290,13 @@ def _draw_part(picture: Picture, part: Part, sources: list[Node]) -> list[Node]:
 
 
 _MAX_PARTS: Final = 1000
-_SHORTEST_TEXT: Final = 2  # Python keeps a single object for each shorter string
 
 
 def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
     """Draw the data flow of a recorded call: from the last node that gave a value, or the first that gave a part of it.
 
-    A module may return its own input, and a field may be part of later values.
+    A module may return its own input, and a field may be part of later values. A part that several nodes gave, without
+    having taken it, is a constant of Python, which shows nothing.
     """
     picture.known.add(call.path)
     holder = picture.boxes[call.path]
@@ -313,14 +314,21 @@ def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
         port = picture.port(holder, "output", f"output_{index}" if index else "output", value._schema)
         events.append((float("inf"), True, [value], port))
     last: dict[int, Node] = {}
-    first: dict[int, Node] = {}
+    first: dict[int, Node | None] = {}
+    """The giver of each part; None for a constant."""
+    taken: set[tuple[int, str]] = set()
     for _, takes, values, node in sorted(events, key=lambda event: event[:2]):
         for value in values:
-            if not takes:
+            if takes:
+                taken.update((id(part), node.id) for part in _parts(value))
+            else:
                 last[id(value)] = node
                 for part in _parts(value):
-                    first.setdefault(id(part), node)
-            elif id(value) in last:
+                    giver = first.setdefault(id(part), node)
+                    if giver is not node and (id(part), node.id) not in taken:
+                        first[id(part)] = None
+                continue
+            if id(value) in last:
                 picture.connect(last[id(value)], node, "data", title_text(value._schema))
             else:
                 for source in {giver.id: giver for part in _parts(value) if (giver := first.get(id(part)))}.values():
@@ -343,7 +351,10 @@ def _values(nest: Any) -> list[data.JsonDataModel[Any]]:
 
 
 def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
-    """Yield the strings, floats, lists and dicts in a value, whose identity shows where they come from."""
+    """Yield the strings, floats, lists and dicts in a value, whose identity shows where they come from.
+
+    Not interned strings: each equal constant of a program is the same object.
+    """
     waiting: list[Any] = [value._json]
     for _ in range(_MAX_PARTS):
         if not waiting:
@@ -352,7 +363,7 @@ def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
         if isinstance(part, leaves.FrozenDict | leaves.FrozenList):
             yield part
             waiting += part.values() if isinstance(part, leaves.FrozenDict) else part
-        elif isinstance(part, float) or (isinstance(part, str) and len(part) >= _SHORTEST_TEXT):
+        elif isinstance(part, float) or (isinstance(part, str) and sys.intern(part[:1] + part[1:]) is not part):
             yield part
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from synmod import data, errors, leaves
 from synmod.module import Module
 
-from .picture import Edge, Node, Picture, escaped, picture_page, written
-from .summary import printable, summary, width
+from .picture import Edge, EdgeKind, Node, Picture, escaped, picture_page, written
+from .summary import printable, summary_text, width
 
 # -- SVG ---------------------------------------------------------------------------------------------------------------
 
@@ -22,6 +22,7 @@ _PADDING: Final = 18.0
 _HEAD: Final = 30.0  # for the title of a holder
 _ROW: Final = 18.0
 _LETTER: Final = 7.7
+_WORD: Final = 8.0  # between the words of a title
 _LONGEST: Final = 30
 _SWEEPS: Final = 8
 _INK: Final = "#1c2430"
@@ -43,18 +44,29 @@ _LOOKS: Final = {
 
 
 class _Box:
-    """The rectangle of a node or, without one, of the page or of the spot where a long line crosses a row."""
+    """The rectangle of a node or, without one, of the page or of the spot where a long line crosses a row.
 
-    def __init__(self, node: Node | None = None, above: "_Box | None" = None) -> None:
+    Attributes:
+        node: The node, None for the page and for a spot.
+        above: The box of the holder; None for the page.
+        depth: Number of boxes around it.
+        members: The boxes in it.
+        links: The lines between its members that determine their places, each with its labels.
+        labels: The labels at a spot, below one another.
+    """
+
+    def __init__(self, node: Node | None = None, above: "_Box | None" = None, labels: Sequence[str] = ()) -> None:
         self.node = node
         self.above = above
         self.depth: int = 0 if above is None else above.depth + 1
         self.members: list[_Box] = []
-        self.links: dict[tuple[_Box, _Box], None] = {}
-        self.x = self.y = self.width = self.height = 0.0
+        self.links: dict[_Link, list[str]] = {}
+        self.labels = labels
+        self.x = self.y = self.height = 0.0
+        self.width = max((width(label) * _LETTER for label in labels), default=0.0)
         if node is not None:
-            texts = [text for text, *_ in _texts(node)]
-            self.width = max(map(width, texts)) * _LETTER + 28
+            texts = [width(text) * _LETTER for text, *_ in _texts(node)]
+            self.width = (sum(texts) + _WORD * (len(texts) - 1) if node.members else max(texts)) + 28
             self.height = _ROW * (1 + len(texts))
 
     @property
@@ -63,8 +75,9 @@ class _Box:
         return self.x + self.width / 2
 
 
+_Link = tuple[_Box, _Box, EdgeKind]
 _Neighbours = dict[_Box, tuple[list[_Box], list[_Box]]]
-_Routes = dict[tuple[_Box, _Box], list[_Box]]
+_Routes = dict[_Link, list[_Box]]
 
 
 def svg(picture: Picture) -> str:
@@ -80,7 +93,8 @@ def svg(picture: Picture) -> str:
         if edge.kind != "shared":
             one, other = _siblings(boxes[edge.source.id], boxes[edge.target.id])
             if one is not other and one.above is not None and one.above is other.above:
-                one.above.links[one, other] = None
+                labels = one.above.links.setdefault((one, other, edge.kind), [])
+                labels += [_cut(edge.label)] if edge.kind == "skip" else []
     routes: _Routes = {}
     for box in reversed([page, *boxes.values()]):  # members before their holder
         if box.members:
@@ -112,7 +126,7 @@ def _arrange(holder: _Box, routes: _Routes) -> None:
         _sort(rows if sweep % 2 == 0 else rows[::-1], neighbours, sweep % 2)
     top = _PADDING + (_HEAD if holder.node is not None else 0.0)
     for row in rows:
-        high = max(box.height for box in row)
+        high = max(max(box.height, _ROW * len(box.labels)) for box in row)
         for box in row:
             box.height = box.height or high  # a line crosses a row straight
             box.y = top + (high - box.height) / 2
@@ -121,17 +135,18 @@ def _arrange(holder: _Box, routes: _Routes) -> None:
         for row in rows if sweep % 2 else rows[::-1]:
             _place_row(row, neighbours)
     left = min(box.x for row in rows for box in row) - _PADDING
+    right = max(box.x + box.width for row in rows for box in row) + _PADDING
+    left -= max(holder.width - (right - left), 0.0) / 2  # under a long title, the members stand in the middle
     for row in rows:
         for box in row:
             box.x -= left
-    right = max(box.x + box.width for row in rows for box in row) + _PADDING
-    holder.width, holder.height = max(holder.width, right), top - _BETWEEN + _PADDING
+    holder.width, holder.height = max(holder.width, right - left), top - _BETWEEN + _PADDING
 
 
 def _rows(holder: _Box, routes: _Routes) -> tuple[list[list[_Box]], _Neighbours]:
     """Return the members in layers, with placeholders where long lines cross a row, and the neighbours of each box."""
-    layer = _layers(holder.members, list(holder.links))
-    linked = {box for link in holder.links for box in link}
+    layer = _layers(holder.members, holder.links)
+    linked = {box for link in holder.links for box in link[:2]}
     alone = [box for box in holder.members if box not in linked]
     per_row = max(ceil(sqrt(len(alone))), 4)
     first = max((layer[box] for box in linked), default=-1) + 1
@@ -141,24 +156,30 @@ def _rows(holder: _Box, routes: _Routes) -> tuple[list[list[_Box]], _Neighbours]
     for box in holder.members:
         rows[layer[box]].append(box)
     neighbours: _Neighbours = {box: ([], []) for box in holder.members}
-    for one, other in holder.links:
+    for (one, other, kind), labels in holder.links.items():
         upper, lower = (one, other) if layer[one] <= layer[other] else (other, one)
-        route = [upper, *(_Box(None, holder) for _ in range(layer[upper] + 1, layer[lower])), lower]
-        for number, place in enumerate(route[1:-1], layer[upper] + 1):
+        passed = range(layer[upper] + 1, layer[lower])
+        middle = passed[len(passed) // 2] if passed else None
+        spots = [_Box(None, holder, labels if number == middle else ()) for number in passed]
+        route = [upper, *spots, lower]
+        for number, place in enumerate(spots, layer[upper] + 1):
             rows[number].append(place)
             neighbours[place] = ([], [])
         for before, after in pairwise(route):
             neighbours[before][1].append(after)
             neighbours[after][0].append(before)
-        routes[one, other] = route if upper is one else route[::-1]
+        routes[one, other, kind] = route if upper is one else route[::-1]
     return rows, neighbours
 
 
-def _layers(boxes: list[_Box], links: list[tuple[_Box, _Box]]) -> dict[_Box, int]:
-    """Return for each box the length of the longest path to it; a link that closes a cycle does not count."""
-    after: dict[_Box, list[_Box]] = {box: [] for box in boxes}
-    for one, other in links:
-        after[one].append(other)
+def _layers(boxes: list[_Box], links: dict[_Link, list[str]]) -> dict[_Box, int]:
+    """Return for each box the length of the longest path to it; a link that closes a cycle does not count.
+
+    A link with labels counts twice, so that there is a spot for them.
+    """
+    after: dict[_Box, dict[_Box, int]] = {box: {} for box in boxes}
+    for (one, other, _), labels in links.items():
+        after[one][other] = max(after[one].get(other, 0), 2 if labels else 1)
     done: set[_Box] = set()
     order: list[_Box] = []  # each box after its successors
     for start in boxes:
@@ -174,9 +195,9 @@ def _layers(boxes: list[_Box], links: list[tuple[_Box, _Box]]) -> dict[_Box, int
     place = {box: number for number, box in enumerate(order)}
     layer = dict.fromkeys(boxes, 0)
     for box in order:
-        for each in after[box]:
+        for each, length in after[box].items():
             if place[each] > place[box]:
-                layer[each] = max(layer[each], layer[box] + 1)
+                layer[each] = max(layer[each], layer[box] + length)
     return layer
 
 
@@ -237,7 +258,7 @@ def _page(name: str, page: _Box, boxes: list[_Box], lines: list[tuple[str, str]]
 def _line(edge: Edge, boxes: dict[str, _Box], routes: _Routes) -> tuple[str, str]:
     """Return a line between two boxes, through the spots where it crosses rows, and its label."""
     one, other = boxes[edge.source.id], boxes[edge.target.id]
-    between = [] if edge.kind == "shared" else routes.get(_siblings(one, other), [])[1:-1]
+    between = routes.get((*_siblings(one, other), edge.kind), [])[1:-1]
     points = _points(one, other, between)
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(
         f"C{x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {(y + to_y) / 2:.1f} {to_x:.1f} {to_y:.1f}"
@@ -248,9 +269,17 @@ def _line(edge: Edge, boxes: dict[str, _Box], routes: _Routes) -> tuple[str, str
     drawn = f'<path class="{edge.kind}" d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"{dashes}{tip}/>'
     if edge.kind == "data" or not edge.label:
         return drawn, ""
-    (x, y), (to_x, to_y) = points[(len(points) - 1) // 2], points[len(points) // 2]
-    halo = 'stroke="#fff" stroke-width="5" paint-order="stroke"'
-    return drawn, _words(_cut(edge.label), (x + to_x) / 2, (y + to_y) / 2 + 4, 12, colour, halo)
+    label = _cut(edge.label)
+    spot = next((place for place in between if label in place.labels), None)
+    if spot is None:
+        (x, y), (to_x, to_y) = points[(len(points) - 1) // 2], points[len(points) // 2]
+        x, y = (x + to_x) / 2, (y + to_y) / 2
+    else:
+        above = spot.labels.index(label) - (len(spot.labels) - 1) / 2
+        x, y = spot.middle, spot.y + spot.height / 2 + _ROW * above
+    wide, holder = width(label) * _LETTER, _siblings(one, other)[0].above
+    ground = f'<rect x="{x - wide / 2:.1f}" y="{y - 8:.1f}" width="{wide:.1f}" height="16" fill="{_ground(holder)}"/>'
+    return drawn, ground + _words(label, x, y + 4, 12, colour)
 
 
 def _points(one: _Box, other: _Box, between: list[_Box]) -> list[tuple[float, float]]:
@@ -283,9 +312,8 @@ def _shape(box: _Box) -> str:
     fill, stroke = _LOOKS["model_call" if node.facts.get("language_models") else node.kind]
     texts = _texts(node)
     if box.members:
-        fill, stroke = ("#f6f8fa", "#ffffff")[box.depth % 2], "#c3cbd5"
-        title = "  ".join(text for text, *_ in texts)
-        words = _words(title, box.middle, box.y + 22, 14, _INK, 'font-weight="600"')
+        fill, stroke = _ground(box), "#c3cbd5"
+        words = _title(texts, box.middle, box.y + 22)
     else:
         top = box.y + box.height / 2 - _ROW / 2 * (len(texts) - 1) + 5
         words = "".join(
@@ -300,6 +328,11 @@ def _shape(box: _Box) -> str:
     )
 
 
+def _ground(holder: _Box | None) -> str:
+    """Return the fill of a box with members; the page is white."""
+    return "#f6f8fa" if holder is not None and holder.node is not None and holder.depth % 2 == 0 else "#ffffff"
+
+
 def _texts(node: Node) -> list[tuple[str, int, str, str]]:
     """Return the lines of text in a box: text, size, colour, weight."""
     if node.kind in ("input", "output"):
@@ -308,6 +341,15 @@ def _texts(node: Node) -> list[tuple[str, int, str, str]]:
     held = ", ".join(names) if len(names) < 4 else f"{len(names)} Variables"
     rows = [(node.label, 14, _INK, 'font-weight="600"'), (node.detail, 12, "#5a6573", ""), (held, 12, "#3f7d58", "")]
     return [(_cut(text), size, colour, weight) for text, size, colour, weight in rows if text]
+
+
+def _title(texts: Sequence[tuple[str, int, str, str]], x: float, y: float) -> str:
+    """Return texts beside one another, centred on a point."""
+    spans = (
+        f'<tspan dx="{_WORD if number else 0:.0f}" font-size="{size}" fill="{colour}" {weight}>{escaped(text)}</tspan>'
+        for number, (text, size, colour, weight) in enumerate(texts)
+    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{"".join(spans)}</text>'
 
 
 def _words(text: str, x: float, y: float, size: int, colour: str, more: str = "") -> str:
@@ -396,7 +438,7 @@ def _escaped(text: str) -> str:
 FORMATS: Final[dict[str, Callable[[Module], str]]] = {
     "mermaid": lambda module: mermaid(Picture(module)),
     "svg": lambda module: svg(Picture(module)),
-    "html": lambda module: picture_page(module.name, svg(Picture(module)), summary(module, None, None)),
+    "html": lambda module: picture_page(module.name, svg(Picture(module)), summary_text(module)),
     "json": lambda module: data.dump_json(Picture(module).to_json(), indent=2) + "\n",
 }
 """The formats of `plot` by name."""
@@ -404,14 +446,16 @@ FORMATS: Final[dict[str, Callable[[Module], str]]] = {
 
 def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the public parameter name
     """Return the picture of a module, and write it where a path is given; see `Module.plot`."""
+    ending = str(path).rpartition(".")[2]
+    if format == "auto":
+        format = ending if ending in FORMATS else "mermaid"  # noqa: A001
     if not isinstance(format, str) or format not in FORMATS:
         near = leaves.did_you_mean(format, FORMATS) if isinstance(format, str) else ""
         raise errors.ArgumentError(
             f"plot: format={format!r:.100} is unknown; the formats are {', '.join(FORMATS)}.{near}"
         )
-    ending = str(path).rpartition(".")[2]
     if ending != format and ending in {*FORMATS, "png", "pdf"}:
-        fix = f"format={ending!r}" if ending in FORMATS else "a path that ends in .svg, and format='svg'"
+        fix = f"format={ending!r}, or leave it out" if ending in FORMATS else "a path that ends in .svg"
         raise errors.ArgumentError(
             f"plot: the ending of {str(path)!r:.100} does not match format={format!r}: write {fix}."
         )

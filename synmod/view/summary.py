@@ -345,8 +345,28 @@ COLUMNS: Final[dict[str, Column]] = {
 """The columns of a summary by name, in their usual order: the widest at the end."""
 
 
-def summary(module: Module, depth: Any, columns: Any) -> str:
-    """Return a summary; see `Module.summary`."""
+class Summary(str):
+    """A summary that was printed: a prompt does not show it again."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Show the number of lines."""
+        return f"<summary of {len(self.splitlines())} lines, printed above>"
+
+
+def summary(module: Module, depth: Any, columns: Any) -> Summary:
+    """Print a summary, and return it; see `Module.summary`."""
+    text = summary_text(module, depth, columns)
+    try:
+        print(text)  # noqa: T201  # as Keras does
+    except UnicodeEncodeError:  # a terminal without lines and dots
+        print(text.encode("ascii", "replace").decode())  # noqa: T201
+    return Summary(text)
+
+
+def summary_text(module: Module, depth: Any = None, columns: Any = None) -> str:
+    """Return a summary."""
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
         raise errors.ArgumentError(
             f"summary: depth={depth!r:.100} is not a number of levels: write 0 for this module alone, 1 for its direct "

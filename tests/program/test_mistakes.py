@@ -195,11 +195,14 @@ def test_the_class_of_an_optimizer_asks_for_an_instance():
         sorter().compile(reward="exact_match", optimizer=sm.optimizers.Gepa)
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("x.svg", "format='svg'"), ("x.png", "a path that ends in .svg")])
-def test_a_picture_is_not_written_into_a_file_of_another_kind(name, wanted, tmp_path):
-    """`plot` writes mermaid unless another format is given."""
+@pytest.mark.parametrize(
+    ("name", "format", "wanted"),
+    [("x.svg", "mermaid", "format='svg', or leave it out"), ("x.png", "auto", "a path that ends in .svg")],
+)
+def test_a_picture_is_not_written_into_a_file_of_another_kind(name, format, wanted, tmp_path):
+    """Its ending and the format agree, and there are no bitmaps."""
     with pytest.raises(ArgumentError, match=wanted):
-        sorter().plot(tmp_path / name)
+        sorter().plot(tmp_path / name, format=format)
     assert not (tmp_path / name).exists()
 
 

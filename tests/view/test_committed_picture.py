@@ -18,7 +18,7 @@ def example(name):
 
 
 def test_the_desk_is_drawn_alike():
-    """Drawn anew, in examples/, by: support_desk.desk.plot("../docs/pages/assets/desk.svg", format="svg")."""
+    """Drawn anew, in examples/, by: support_desk.desk.plot("../docs/pages/assets/desk.svg")."""
     drawn = example("support_desk").desk.plot(format="svg")
     assert drawn == (ASSETS / "desk.svg").read_text(encoding="utf-8")
 

@@ -267,6 +267,15 @@ def test_a_wrong_argument_is_told(arguments, said):
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("a.svg", "svg"), ("a.html", "html"), ("a.json", "json"), ("a.mermaid", "mermaid"), ("a.mmd", "mermaid")],
+)
+def test_the_ending_of_the_path_is_the_format(name, format, tmp_path):
+    """As in `History.plot`; without a known one it is Mermaid."""
+    assert diamond().plot(tmp_path / name) == diamond().plot(format=format) == (tmp_path / name).read_text("utf-8")
+
+
 def test_nothing_is_written_when_the_format_is_unknown(tmp_path):
     """A wrong word costs no file."""
     with pytest.raises(sm.ArgumentError):
@@ -380,3 +389,125 @@ def test_a_field_leads_back_to_who_gave_it_first():
     run(both)
     assert ("#inputs/inputs", "last") in lines(both)
     assert ("echo", "last") not in lines(both)
+
+
+@pytest.mark.parametrize("constant", ["yes", "not yet", 0.5, ""])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_equal_constants_are_no_data_flow(constant, is_own):
+    """Python keeps one object for equal constants: a new value of one of them leads to nobody."""
+
+    class Held(sm.DataModel):
+        held: str | float
+
+    class Gives(sm.Module):
+        async def call(self, inputs: Query) -> Held:
+            return Held(held=constant)
+
+    class Both(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.last = Gives(), Gives(), sm.Identity()
+
+        async def call(self, inputs: Query) -> Held:
+            await self.first(inputs)
+            second = await self.second(inputs)
+            return await self.last(second if is_own else Held(held=second["held"]))
+
+    both = Both()
+    run(both)
+    assert {source for source, target in lines(both) if target == "last"} == ({"second"} if is_own else set())
+
+
+def test_a_constant_that_one_module_gave_is_no_data_flow():
+    """A caller that writes the same word makes its own value."""
+
+    class Yes(sm.Module):
+        async def call(self, inputs: Query) -> Note:
+            return Note(note="yes")
+
+    class Both(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = Yes(), generator(Answer)
+
+        async def call(self, inputs: Query) -> Answer:
+            await self.first(inputs)
+            return await self.last(Note(note="yes"))
+
+    both = Both()
+    run(both)
+    assert ("first", "last") not in lines(both)
+
+
+class Document(sm.DataModel):
+    """What is carried past the others."""
+
+    text: str
+
+
+@sm.skip.skippable(stash={"the_whole_document": Document, "page": Document})
+class Reads(sm.Module):
+    """Stashes."""
+
+    async def call(self, inputs: Document) -> Document:
+        sm.skip.stash("the_whole_document", inputs)
+        sm.skip.stash("page", inputs)
+        return inputs
+
+
+@sm.skip.skippable(pop=["the_whole_document", "page"])
+class Cites(sm.Module):
+    """Pops."""
+
+    async def call(self, inputs: Document) -> Document:
+        sm.skip.pop("the_whole_document")
+        sm.skip.pop("page")
+        return inputs
+
+
+def long_title():
+    """An Agent over one tool, whose title is wider than its content."""
+
+    def look_up(order: int) -> str:
+        """Look an order up."""
+        return str(order)
+
+    return sm.Agent([look_up], Answer, language_model="embedded/nearest", name="assistant_of_all_our_customers")
+
+
+def rectangle(element):
+    """Left, top, right, bottom."""
+    x, y, wide, high = (float(element.get(key)) for key in ("x", "y", "width", "height"))
+    return x, y, x + wide, y + high
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        long_title,
+        lambda: sm.Sequential([sm.Input(Document), Reads(), Cites()], name="one_after_the_other"),
+        lambda: sm.Sequential([Document, Reads(), generator(Document), sm.Identity(), generator(Document), Cites()]),
+        lambda: sm.Sequential([sm.Sequential([Reads(), sm.Identity()]), generator(Document), Cites()]),
+    ],
+    ids=["a long title", "adjacent", "far apart", "out of a box"],
+)
+def test_no_text_of_an_svg_leaves_its_place(make):
+    """A title fits into its box, and the label of a line covers no box and no other label."""
+    svg = ET.fromstring(make().plot(format="svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    page = (0.0, 0.0, float(svg.get("width")), float(svg.get("height")))
+    boxes, labels = [], []
+    for group in svg.iter(f"{space}g"):
+        box, text = rectangle(group.find(f"{space}rect")), group.find(f"{space}text")
+        wide = sum(len(part) for part in text.itertext()) * 7
+        assert box[0] <= float(text.get("x")) - wide / 2
+        assert float(text.get("x")) + wide / 2 <= box[2]
+        if text.find(f"{space}tspan") is None:
+            boxes.append(box)
+    for element in svg.findall(f"{space}rect")[1:]:
+        labels.append(rectangle(element))
+    assert len(labels) == (0 if make is long_title else 1)
+    for label in labels:
+        assert page[0] < label[0] < label[2] < page[2]
+        for left, top, right, bottom in boxes:
+            assert label[2] <= left or right <= label[0] or label[3] <= top or bottom <= label[1]

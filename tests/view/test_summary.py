@@ -1,6 +1,8 @@
 """`summary`: a line for each module, totals last, before the build as after it."""
 
+import io
 import itertools
+import sys
 import time
 
 import pytest
@@ -271,3 +273,19 @@ def test_a_given_label_stands_beside_the_path():
     with sm.trace() as t:
         sm.run(row, sm.ChatMessage(role="user", content="Hi"))
     assert [line.split("  ")[0] for line in str(t).splitlines()] == ["desk", "├─ 0 (technical)", "└─ 1 (identity)"]
+
+
+def test_a_summary_is_printed_and_returned(capsys):
+    """Once: a prompt does not show it again."""
+    text = Leaf().summary()
+    assert capsys.readouterr().out == f"{text}\n"
+    assert repr(text) == "<summary of 4 lines, printed above>"
+
+
+def test_a_summary_is_printed_where_lines_cannot_be(monkeypatch):
+    """A pipe of another encoding gets question marks, not an error."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    Leaf().summary()
+    out.flush()
+    assert b"\n????" in out.buffer.getvalue()
