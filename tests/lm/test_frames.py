@@ -115,7 +115,9 @@ async def test_a_call_that_is_ended_from_outside(end, call, adapter):
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05])
-@pytest.mark.parametrize("key", [KEY, SecretStr(KEY), later, functools.partial(str, KEY)], ids=["text", "secret", "coroutine", "plain"])
+@pytest.mark.parametrize(
+    "key", [KEY, SecretStr(KEY), later, functools.partial(str, KEY)], ids=["text", "secret", "coroutine", "plain"]
+)
 async def test_a_call_that_is_cancelled_anywhere(key, after_s):
     """While the key is read, a connection opened, a stream read: however the key was given."""
     packets = (record({"content": "a"}), functools.partial(asyncio.sleep, 30))
