@@ -5,11 +5,13 @@ State: Variables of its modules only. Speed: a Generator call on a model without
 Must never know: the internals of other rooms, Program, files, training.
 """
 
-from .agent import Agent, Tool, mcp_tools
+from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
 from .routing import Branch, Decision, Fallback, Guard, Map, Parallel, Route
+from .servers import mcp_tools
+from .tools import Tool
 
 __all__ = [
     "Agent", "And", "BestOf", "Branch", "Cached", "ChainOfThought", "Concat", "Constant", "Critique", "Decision",

@@ -18,7 +18,7 @@ from .aio import (
 from .files import aside, escaped, html_frame, html_table, write_atomic
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_list,
-    is_array, is_object, json_equal, parse_frozen, parse_json, thaw,
+    is_array, is_object, json_equal, mended, parse_frozen, parse_json, thaw,
 )
 from .names import (
     KeyPath, check_name, checks_keywords, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str,

@@ -208,9 +208,7 @@ class Layout:
             text = _block("inputs", value_text(shown))
             if '"media_type":' in text:
                 media = [*media]
-                text = _block(
-                    "inputs", value_text(_without_media(shown, [input_schema], input_schema, media, "inputs"))
-                )
+                text = _block("inputs", value_text(without_media(shown, [input_schema], input_schema, media, "inputs")))
         slots = {**fixed.slots, "inputs": text}
         if self._prompt is not None:
             try:
@@ -240,8 +238,8 @@ class Layout:
             elif is_object(outputs):  # a message, if replies are plain text
                 outputs = outputs.get("content", outputs)
             pair = {
-                "inputs": _without_media(inputs, [input_schema], input_schema, media, "examples/inputs"),
-                "outputs": _without_media(outputs, [schema], schema or {}, media, "examples/outputs"),
+                "inputs": without_media(inputs, [input_schema], input_schema, media, "examples/inputs"),
+                "outputs": without_media(outputs, [schema], schema or {}, media, "examples/outputs"),
             }
             shown.append(value_text(pair))
         slots = {
@@ -309,9 +307,7 @@ def _prose_block(tag: str, prose: str) -> str:
     return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
 
 
-def _without_media(
-    json: Json, schemas: Iterable[Json], root: Mapping[str, Json], media: list[Json], where: str
-) -> Json:
+def without_media(json: Json, schemas: Iterable[Json], root: Mapping[str, Json], media: list[Json], where: str) -> Json:
     """Return a value with `(image 1)` and the like in place of media; add their parts to `media`.
 
     Media are where one of the schemas of the value declares them; JSON of that form elsewhere is text, as it came.
@@ -322,7 +318,7 @@ def _without_media(
     if is_array(json):
         targets = _targets(schemas, root)
         items = [(item, _of_item(targets, index), f"{where}/{index}") for index, item in enumerate(json)]
-        return [_without_media(item, inner, root, media, place) for item, inner, place in items]
+        return [without_media(item, inner, root, media, place) for item, inner, place in items]
     if not is_object(json):
         return json
     targets = _targets(schemas, root)
@@ -334,7 +330,7 @@ def _without_media(
         media.append(frozen(part))
         return f"({_IN_WORDS[part.type]} {sum(one['type'] == part.type for one in media)})"
     return {
-        name: _without_media(inner, _of_field(targets, name), root, media, f"{where}/{name}")
+        name: without_media(inner, _of_field(targets, name), root, media, f"{where}/{name}")
         for name, inner in json.items()
     }
 

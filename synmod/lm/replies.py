@@ -20,6 +20,9 @@ from .records import LMReply, LMRequest, Message, message
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _CHOICES: Final = ("auto", "none", "required")
+_HALF: Final = re.compile(  # whole: a backslash, or both halves of a character; else a half
+    r"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
 _NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}, "additionalProperties": False}
 _READ_OF_CALLS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
 _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": "object", ...}}'
@@ -164,6 +167,8 @@ def _call_of(item: Any) -> ToolCall:
     function = function if is_object(function) else item  # some servers leave the wrapper out
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json_text({} if arguments is None else arguments)
+    if "\\u" in text:
+        text = _HALF.sub(lambda found: found[0] if found[1] else "\ufffd", text)
     read = {"id": item.get("id"), "name": function.get("name")}
     call_id, name = (value if isinstance(value, str) else "" for value in read.values())
     own = {} if function is item else {key: value for key, value in function.items() if _holds_something(value)}

@@ -179,6 +179,80 @@ async def test_modules_among_the_tools_are_built_with_the_agent():
     assert [variable.name for variable in solve.variables] == ["instructions", "examples", "style"]
 
 
+class Chart(sm.DataModel):
+    """A picture with a title."""
+
+    title: str
+    picture: sm.Image
+
+
+PICTURE = sm.Image.from_bytes(b"x", "image/png")
+PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}
+SHOWN = {"title": "t", "picture": "(image 1)"}
+
+
+def annotated(result, kind):
+    """A tool that returns a value, with a return annotation."""
+
+    def draw():
+        return result
+
+    draw.__annotations__["return"] = kind
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "text", "parts"),
+    [
+        (PICTURE, sm.Image, "(image 1)", 1),
+        (PICTURE, None, "(image 1)", 1),
+        (PICTURE, sm.Image | None, "(image 1)", 1),
+        (Chart(title="t", picture=PICTURE), Chart, json.dumps(SHOWN), 1),
+        ([Chart(title="t", picture=PICTURE), PICTURE], list, json.dumps([SHOWN, "(image 2)"]), 2),
+        ({"a": ("b", sm.File.from_bytes(b"x", "application/pdf"))}, None, '{"a": ["b", "(file 1)"]}', 1),
+        (PICTURE.get_json(), dict, json.dumps(PICTURE.get_json()), 0),
+    ],
+)
+async def test_media_in_a_result_follow_the_results_as_parts(result, kind, text, parts):
+    """Wherever in it they are; the text of the result counts them. JSON of that form is not declared to be an image."""
+    replies = [[calling("draw"), calling(call_id="2", a=1, b=2)], "done"]
+    solve, lm = agent(replies, annotated(result, kind), add, data_model=None)
+    await solve(QUERY)
+    sent = lm.requests[1].messages
+    assert [turn["content"] for turn in sent if turn["role"] == "tool"] == [text, "3"]
+    if not parts:
+        assert sent[-1]["role"] == "tool"
+        return
+    where, *media = sent[-1]["content"]
+    assert (sent[-1]["role"], where["text"], len(media)) == ("user", "In the result of draw, call 1:", parts)
+    assert all(part["type"] == "file" or part == PART for part in media)
+
+
+async def test_half_a_character_ends_no_run():
+    """Neither in a result, nor in an error that is reported, nor in arguments."""
+    got = []
+
+    def name(of: str) -> str:
+        """Name a file."""
+        got.append(of)
+        if of == "b":
+            raise sm.ToolError("caf\udce9")
+        return "caf\udce9"
+
+    calls = [
+        {"id": str(n), "type": "function", "function": {"name": "name", "arguments": arguments}}
+        for n, arguments in enumerate(['{"of": "a\\ud83d"}', '{"of": "b"}', '{"of": "\\ud83d\\ude00 \\\\ud83d"}'])
+    ]
+    turns = [completion(None, finish_reason="tool_calls", tool_calls=calls), completion("done")]
+    async with Loopback(*turns) as server:
+        lm = sm.LanguageModel("openai/some-model", api_base=server.base, api_key=KEY)
+        await sm.Agent([name], language_model=lm)(QUERY)
+        await lm.aclose()
+    assert sorted(got) == ["a\ufffd", "b", "\U0001f600 \\ud83d"]
+    results = [turn["content"] for turn in server.arrived[1].body["messages"] if turn["role"] == "tool"]
+    assert results == ["caf\ufffd", "ToolError: caf\ufffd", "caf\ufffd"]
+
+
 async def test_without_a_data_model_the_answer_is_text():
     """A ChatMessage, as of Generator; `return_inputs` works, too."""
     solve = sm.Agent([add], language_model=ScriptedLM([calling(a=1, b=2), "3."]), return_inputs=True)

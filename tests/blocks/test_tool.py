@@ -1,14 +1,17 @@
 """Tool: a function as a model calls it; arguments are checked before, the result is JSON after."""
 
 import asyncio
+import dataclasses
 import datetime as dt
 import enum
 import functools
 import threading
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
+from typing_extensions import TypedDict
 
 import synmod as sm
 from synmod.testing import assert_saves
@@ -96,6 +99,145 @@ async def test_a_partial_function_keeps_types_and_docstring():
     assert function["parameters"]["properties"]["order"]["description"] == "Its number."
     assert function["parameters"]["required"] == ["order"]
     assert (await tool(order=3))["result"] == "3 to Oslo, True"
+
+
+class Own:
+    """Not JSON."""
+
+
+OWN = Own()
+
+
+async def test_defaults_are_those_of_the_function():
+    """Those of `Field`, and objects that are not JSON, too; one without annotation is not offered."""
+
+    def search(
+        words: list[str] = pydantic.Field(default_factory=list, max_length=2),
+        limit: int = pydantic.Field(5, description="How many.", ge=1),
+        by: Any = OWN,
+        connection=OWN,
+        kind: Annotated[str, "Of what."] = "any",
+    ):
+        return [words, limit, by is OWN, connection is OWN, kind]
+
+    about = parameters(search)["properties"]
+    assert list(about) == ["words", "limit", "by", "kind"]
+    assert (about["limit"]["default"], about["limit"]["minimum"], about["limit"]["description"]) == (5, 1, "How many.")
+    assert ("default" in about["by"], about["kind"]["description"]) == (False, "Of what.")
+    tool = sm.Tool(search)
+    assert (await tool())["result"] == [[], 5, True, True, "any"]
+    assert (await tool(words=["a"], limit=1, kind="b"))["result"] == [["a"], 1, True, True, "b"]
+    with pytest.raises(sm.SchemaError, match="limit"):
+        await tool(limit=0)
+
+
+def google(city: str, days: int):
+    """Plan.
+
+    Args:
+        city (str): Where to.
+        days: How long,
+            in days.
+
+    Returns:
+        city: Not this.
+    """
+
+
+def numpy(city: str, days: int):
+    """Plan.
+
+    Parameters
+    ----------
+    city : str
+        Where to.
+    days
+        How long,
+        in days.
+
+    Returns
+    -------
+    city : str
+        Not this.
+    """
+
+
+def sphinx(city: str, days: int):
+    """Plan.
+
+    :param str city: Where to.
+    :param days: How long,
+        in days.
+    :returns: Not this.
+    """
+
+
+@pytest.mark.parametrize("fn", [google, numpy, sphinx])
+def test_docstrings_of_every_style_describe_parameters(fn):
+    """Those of Google, NumPy and Sphinx."""
+    described = {name: field["description"] for name, field in parameters(fn)["properties"].items()}
+    assert described == {"city": "Where to.", "days": "How long, in days."}
+
+
+@dataclasses.dataclass
+class Stay:
+    """A stay."""
+
+    nights: int
+    room: str = "any"
+
+
+class Guest(TypedDict):
+    """A guest."""
+
+    name: str
+
+
+class Desk:
+    """A desk."""
+
+    def book(self, stay: Stay, guest: Guest, since: dt.date = dt.date(2024, 5, 17)) -> str:
+        """Book a stay."""
+        return f"{stay.nights} {guest['name']} {since}"
+
+    @staticmethod
+    def at_once(stay: Stay, guest: Guest) -> str:
+        """Book a stay."""
+        return Desk().book(stay, guest)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        Desk().book,
+        Desk.at_once,
+        functools.lru_cache(Desk.at_once),
+        functools.partial(Desk().book, since=dt.date(2024, 5, 17)),
+        functools.wraps(Desk.at_once)(lambda *args, **kwargs: Desk.at_once(*args, **kwargs)),
+    ],
+)
+async def test_callables_keep_name_types_and_docstring(fn):
+    """Methods, cached, partial and wrapped functions."""
+    function = sm.Tool(fn).function_schema["function"]
+    assert (function["name"] in ("book", "at_once"), function["description"]) == (True, "Book a stay.")
+    assert {"stay", "guest"} <= function["parameters"]["properties"].keys() <= {"stay", "guest", "since"}
+    if not isinstance(fn, type(functools.lru_cache(Desk.at_once))):  # its arguments must be hashable
+        result = await sm.Tool(fn)(stay={"nights": 2}, guest={"name": "Ada"})
+        assert result["result"] == "2 Ada 2024-05-17"
+
+
+@pytest.mark.parametrize(
+    ("result", "json"),
+    [
+        ("caf\udce9.txt", "caf\ufffd.txt"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ({"a\ud800": ["\udfff", 1]}, {"a\ufffd": ["\ufffd", 1]}),
+        (("a\udce9",), ["a\ufffd"]),
+    ],
+)
+async def test_half_a_character_in_a_result_is_replaced(result, json):
+    """Names of files may hold some; two that belong together are one character."""
+    assert (await sm.Tool(lambda: result, name="give")())["result"] == json
 
 
 async def test_arguments_reach_the_function_typed():
@@ -252,11 +394,29 @@ async def test_a_run_that_takes_too_long_is_left():
         await sm.Tool(failing, timeout_s=60)()
 
 
+def words():
+    yield "a"
+
+
+async def later_words():
+    yield "a"
+
+
+def call_back(fn: Callable[[int], int]):
+    return fn(1)
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (lambda: sm.Tool(3), "no name"),
         (lambda: sm.Tool(lambda: 1), "pass name"),
+        (lambda: sm.Tool(int), "is a class"),
+        (lambda: sm.Tool(functools.partial(City)), "is a class"),
+        (lambda: sm.Tool(words), "is a generator"),
+        (lambda: sm.Tool(later_words), "is a generator"),
+        (lambda: sm.Tool(max), "max.*signature"),
+        (lambda: sm.Tool(call_back), r"call_back\.fn"),
         (lambda: sm.Tool(len, name="a b"), "name"),
         (lambda: sm.Tool(len, name="länge"), "ASCII"),
         (lambda: sm.Tool(len, name=3), "name"),

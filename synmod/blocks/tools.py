@@ -1,0 +1,351 @@
+"""Tool: a function that a model may call; its arguments are validated, and its result becomes JSON."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from synmod import data, errors, lm, module, scope
+from synmod.leaves import Json, aio, frozen, is_array, is_object, mended
+from synmod.module import Module
+from synmod.registry import register_own
+
+from . import checks
+from .generator import object_schema
+
+_RESULT_TITLE: Final = "ToolResult"
+
+
+def result_schema(result: Mapping[str, Json]) -> data.Schema:
+    """Return the schema of the output of a tool whose function does not return a data model."""
+    return data.trusted_schema({"title": _RESULT_TITLE, **object_schema(result=result)})
+
+
+RESULT: Final = result_schema({})
+"""That of any result without media."""
+
+_BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+Approve = Callable[[str, dict[str, Any]], bool | Awaitable[bool]]
+
+
+@register_own()
+class Tool(Module):
+    """A function that a model may call: its arguments are validated, and its result becomes JSON.
+
+    The schema of the arguments is read from the signature: types, `Literal`, `X | None`, defaults, pydantic classes and
+    data models, with descriptions from `Field`, `Annotated[str, "What it is."]` or the docstring (in the style of
+    Google, NumPy or Sphinx). A parameter without annotation that has a default, or is bound by `functools.partial`, is
+    not offered to the model. The function runs once per call; a plain function runs in a worker thread, which continues
+    if its caller is cancelled.
+
+    Args:
+        fn: A function, plain or async. A registered function can be saved.
+        name: The name for the model; by default the name of the function, also of a partial one.
+        description: The description for the model; by default the first paragraph of the docstring.
+        parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
+        timeout_s: Seconds for one run; None for no limit.
+        approve: `approve(name, arguments)`, plain (in a thread) or async, called before each run, which needs the
+            result True.
+        trainable: Whether the Variables below, if there are any, may be trained.
+        hooks: Listeners to this module.
+
+    Schemas:
+        inputs: the arguments, as one data model or as keywords
+        outputs: the data model in the return annotation of the function, else `{"result": ...}`
+
+    Raises:
+        ConfigError: `fn` is not a function, is a class or a generator, has no usable name, takes `*args` or `**kwargs`,
+            or has a parameter type without a schema. `timeout_s` is not positive.
+        SchemaError: The schema is unusable. When called: the arguments do not satisfy it, or a validator.
+        CallError: When called: there are a data model and keyword arguments, or several data models.
+        ToolError: When called: `approve` does not allow the run, or the timeout is over.
+        DataError: When called: the result is not JSON.
+        Exception: When called: any exception of the function.
+
+    Example:
+        >>> import synmod as sm
+        >>> def add(a: int, b: int = 1) -> int:
+        ...     '''Add two numbers.
+        ...
+        ...     Args:
+        ...         a: The first.
+        ...     '''
+        ...     return a + b
+        >>> sm.run(sm.Tool(add), a=2)["result"]
+        3
+
+    Source: pydantic-ai's and Synalinks' tools; differs: a module, traced, saved and tested like any other.
+    """
+
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Json] | None = None,
+        timeout_s: float | None = None,
+        approve: Approve | None = None,
+        trainable: bool = True,
+        hooks: Sequence[scope.Hook] | None = None,
+    ) -> None:
+        function = _function(fn)
+        if isinstance(function, type) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            kind = "class" if isinstance(function, type) else "generator"
+            raise errors.ConfigError(f"Tool: {fn!r:.100} is a {kind}; write a function that returns its result.")
+        called = getattr(function if isinstance(fn, partial) else fn, "__name__", None) if name is None else name
+        if not isinstance(called, str) or not _NAME.fullmatch(called):
+            wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
+            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
+        if description is None:
+            description = module.first_paragraph(inspect.getdoc(function))
+        super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
+        self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
+        self.approve = None if approve is None else checks.function("Tool", "approve", approve)
+        self.timeout_s = checks.number("Tool", "timeout_s", timeout_s)
+        if timeout_s is not None and not timeout_s > 0:
+            raise errors.ConfigError(f"Tool: timeout_s is {timeout_s!r}; write a positive number of seconds.")
+        self._taken = _Parameters(fn, called) if parameters is None else None
+        model = None if self._taken is None else self._taken.model
+        self.input_spec = data.symbol(data.declare(model or dict(parameters or {})), model)
+        returned = module.resolved_annotations(function).get("return")
+        self.output_spec: Any = module.model_of_annotation(returned) or data.symbol(RESULT)
+
+    @property
+    def function_schema(self) -> Json:
+        """For the model: `{"type": "function", "function": {"name", "description", "parameters"}}`."""
+        parameters = data.schema_of(self.input_spec)
+        return lm.function_schema(
+            {"name": self.name, "description": self.description, "parameters": parameters}, self.name
+        )
+
+    async def call(self, *inputs: Any, **arguments: Any) -> Any:
+        """Check the arguments, and run the function once."""
+        if len(inputs) + bool(arguments) > 1:
+            raise errors.CallError(
+                f"{self.path or self.name}: got a data model and other arguments; pass one, or all by keyword."
+            )
+        value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
+        args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
+        if self.approve is not None and await _called(self.approve, self.name, value.get_json()) is not True:
+            raise errors.ToolError(f"{self.name}: this run was not approved.")
+        if self.timeout_s is None:
+            return await self._run(args, kwargs)
+        with aio.deadline_scope(self.timeout_s):
+            return await self._run(args, kwargs)
+        # Reached only if the deadline has expired: the scope caught its own cancellation.
+        raise errors.ToolError(f"{self.name}: no result within timeout_s={self.timeout_s:g}.")
+
+    async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the function, and return its result as data."""
+        result = await _called(self.fn, *args, **kwargs)
+        if data.model_of(self.output_spec) is not None:
+            return result
+        try:
+            json = _json_of(result)
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            raise errors.DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
+        schema = _media_schema(result)
+        return data.wrap(frozen({"result": json}), result_schema(schema) if schema else RESULT)
+
+
+async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function: await an async one, run a plain one in a thread."""
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__):
+        return await fn(*args, **kwargs)
+    (result,) = await aio.to_thread(lambda: [fn(*args, **kwargs)], abandon=True)  # trio refuses a bare coroutine
+    return await result if inspect.isawaitable(result) else result
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def is_result(schema: data.Schema) -> bool:
+    """Whether a schema is that of a tool whose function does not return a data model."""
+    return schema.get("title") == _RESULT_TITLE
+
+
+def _json_of(result: Any) -> Json:
+    """Return the JSON of a result; halves of characters, such as file names have, are replaced.
+
+    Raises:
+        PydanticSerializationError, ValueError, RecursionError: It is not JSON.
+    """
+    try:
+        return frozen(to_jsonable_python(result, fallback=frozen))
+    except (UnicodeEncodeError, errors.DataError):
+        return frozen(mended(to_jsonable_python(mended(result), fallback=frozen)))
+
+
+_MEDIA: Final[Json] = {"properties": {"media_type": {}, "data": {}, "url": {}}}
+
+
+def _media_schema(result: Any) -> dict[str, Json]:
+    """Return a schema that declares the images, sounds and files in a result; an empty one if there are none."""
+    if isinstance(result, (data.Image, data.Audio, data.File)):
+        return _MEDIA
+    if is_array(result) or isinstance(result, tuple):
+        items = [_media_schema(item) for item in cast("Sequence[Any]", result)]
+        return {"prefixItems": items} if any(items) else {}
+    parts: Any = result if is_object(result) else {}
+    if isinstance(result, BaseModel):
+        named = type(result).model_fields.items()
+        parts = {field.serialization_alias or field.alias or name: getattr(result, name) for name, field in named}
+    elif is_dataclass(result) and not isinstance(result, type):
+        parts = {field.name: getattr(result, field.name) for field in fields(result)}
+    properties = {name: schema for name, part in parts.items() if (schema := _media_schema(part))}
+    return {"properties": properties} if properties else {}
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+class _Arguments(data.DataModel):
+    """The base of the data models of parameters, whose fields are called `argument_0_city`, for the model `city`."""
+
+    model_config = ConfigDict(  # pydantic reserves some names of fields
+        alias_generator=lambda field: field.split("_", 2)[-1], defer_build=True
+    )
+
+
+class _Parameters:
+    """The parameters of a function, and a data model of those on offer; pickled as the function and its name."""
+
+    def __init__(self, fn: Any, name: str) -> None:
+        self.fn, self.name = fn, name
+        self.parameters = _parameters(fn, name)
+        self.model, self.fields = _arguments_model(fn, self.parameters, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Parameters, (self.fn, self.name)
+
+    def of(self, value: data.JsonDataModel[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments for the function: typed, with its defaults.
+
+        Raises:
+            SchemaError: A validator refuses the arguments.
+        """
+        typed = value.to(self.model)
+        args, kwargs = list[Any](), dict[str, Any]()
+        for name, parameter in self.parameters.items():
+            field, own = self.fields.get(name), parameter.default
+            has_own = own is not parameter.empty and not isinstance(own, FieldInfo)
+            is_field = field is not None and (field in typed.model_fields_set or not has_own)
+            argument = getattr(typed, str(field)) if is_field else own
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                args.append(argument)
+            elif field is not None:
+                kwargs[name] = argument
+        return args, kwargs
+
+
+def _function(fn: Any) -> Any:
+    """Return the function behind a callable, which has the annotations and the docstring."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    fn = inspect.unwrap(fn)
+    return fn if inspect.isroutine(fn) or isinstance(fn, type) else type(fn).__call__
+
+
+def _parameters(fn: Any, name: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function by name.
+
+    Raises:
+        ConfigError: One is `*args` or `**kwargs`, or there is no signature.
+    """
+    try:
+        parameters = inspect.signature(fn).parameters
+    except (TypeError, ValueError) as error:
+        raise errors.ConfigError(f"Tool: {name}: {error}; write a function around it.") from None
+    for parameter in parameters.values():
+        if parameter.kind in _VARIADIC:
+            raise errors.ConfigError(f"Tool: {name} takes {parameter}; a model needs parameters with names.")
+    return dict(parameters)
+
+
+def _arguments_model(
+    fn: Any, parameters: Mapping[str, inspect.Parameter], name: str
+) -> tuple[type[data.DataModel], dict[str, str]]:
+    """Return a data model of the parameters that a model may choose, and the field of each.
+
+    Raises:
+        ConfigError: The type of a parameter has no schema.
+    """
+    function, bound = _function(fn), frozenset(fn.keywords if isinstance(fn, partial) else ())
+    described, hints = _described(function), module.resolved_annotations(function)
+    named, declared = dict[str, str](), dict[str, Any]()
+    for index, (parameter, own) in enumerate(parameters.items()):
+        if parameter in bound or (parameter not in hints and own.default is not own.empty):
+            continue
+        named[parameter] = f"argument_{index}_{parameter}"
+        hint, default = hints.get(parameter, Any), own.default
+        texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
+        text = next(iter(texts), described.get(parameter))
+        if text and not _is_described(hint):
+            hint = Annotated[hint, Field(description=text)]
+        declared[named[parameter]] = (hint, ... if default is own.empty else _default(default))
+    try:
+        model = create_model(name, __base__=_Arguments, **declared)
+        data.schema_of(model)
+    except PydanticUserError as error:
+        raise errors.ConfigError(f"Tool: the types of {name} have no schema: {error.message}") from None
+    except errors.SchemaError as error:
+        fault = re.sub(r"\bargument_\d+_", "", str(error))
+        raise errors.ConfigError(f"Tool: the types of {name} have no schema: {fault}") from None
+    return model, named
+
+
+def _is_described(hint: Any) -> bool:
+    """Whether an annotation describes its parameter by `Field`."""
+    return get_origin(hint) is Annotated and any(getattr(part, "description", None) for part in get_args(hint)[1:])
+
+
+def _default(default: Any) -> Any:
+    """Return the default of a field; one that is not JSON is in no schema."""
+    if isinstance(default, FieldInfo):
+        return default
+    try:
+        frozen(to_jsonable_python(default, fallback=frozen))
+    except (PydanticSerializationError, ValueError):
+        return Field(default=None, json_schema_extra=_drop_default)  # a stand-in: the function has its own
+    return Field(default=default)
+
+
+def _drop_default(schema: dict[str, Any]) -> None:
+    """Remove a default that is not JSON from the schema of its parameter."""
+    schema.pop("default", None)
+
+
+# -- docstrings --------------------------------------------------------------------------------------------------------
+
+_TEXT: Final = r"[ \t]*(?P<text>.*(?:\n(?P=space)[ \t]+.*)*)"
+_SECTIONS: Final = (
+    re.compile(r"^(?:Args|Arguments|Parameters|Params):\n((?:[ \t]+.*\n|\n)+)", re.MULTILINE),  # Google
+    re.compile(r"^Parameters[ \t]*\n-+[ \t]*\n((?:.*\n)*?)(?=\S.*\n-+[ \t]*\n|\Z)", re.MULTILINE),  # NumPy
+)
+_ENTRIES: Final = (
+    re.compile(rf"^(?P<space>[ \t]+)\*{{0,2}}(?P<name>\w+)(?: \(.*?\))?:{_TEXT}", re.MULTILINE),
+    re.compile(rf"^(?P<space>)(?P<name>\w+(?:, ?\w+)*)(?: ?:.*)?\n(?=[ \t]){_TEXT}", re.MULTILINE),
+)
+_SPHINX: Final = re.compile(rf"^(?P<space>):param (?:[^:\n]* )?(?P<name>\w+):{_TEXT}", re.MULTILINE)
+
+
+def _described(fn: Any) -> dict[str, str]:
+    """Return the description of each parameter in a docstring, in the style of Google, NumPy or Sphinx."""
+    text = f"{inspect.getdoc(fn) or ''}\n"
+    entries = [*_SPHINX.finditer(text)]
+    for section, entry in zip(_SECTIONS, _ENTRIES, strict=True):
+        if found := section.search(text):
+            entries += entry.finditer(found[1])
+    return {name.strip(): " ".join(each["text"].split()) for each in entries for name in each["name"].split(",")}
