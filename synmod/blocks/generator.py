@@ -1,6 +1,7 @@
 """Generator, one typed model call; ChainOfThought, which reasons before it answers; SelfCritique, which scores."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, get_origin, overload
 
@@ -8,7 +9,7 @@ from pydantic import BaseModel, Field, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
 from synmod import data, lm, registry, scope
-from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
+from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, SynmodWarning
 from synmod.leaves import Json, frozen
 from synmod.module import Module, ModuleOptions
 
@@ -330,6 +331,9 @@ class Generator(Module, Generic[M]):
         """Return the output for a valid reply."""
         form, json = self._form, reply.json
         if form.asked is None:
+            if reply.finish_reason == "length":
+                cut = "the reply was cut off, and its beginning is the output; allow a longer one with max_tokens=..."
+                warnings.warn(f"{self._where}: {cut}", SynmodWarning, stacklevel=2)
             message = data.ChatMessage(role="assistant", content=reply.text, reasoning_content=reply.reasoning)
             return message.to_json_data_model()
         if form.hidden is not None:

@@ -466,9 +466,9 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
         try:
             reply = await _exchanged(call, request)
             used = reply.usage
-            return reply
+            return _ended(call, reply) if isinstance(reply, LMReply) else reply
         except BaseException as error:  # a cancellation releases all but what had arrived of a stream
-            used = call.relay and call.relay.came
+            used = used or (call.relay and call.relay.came)
             if used is None and isinstance(error, Exception) and getattr(error, "sent", True):
                 reservation.settle(Usage())  # a request was sent, and brought no reply
             raise
@@ -483,13 +483,27 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
                 call.used = used if not call.used.calls else call.used + used
 
 
+def _ended(call: ModelCall, reply: LMReply) -> LMReply:
+    """Return a reply that ended by itself or was cut.
+
+    Raises:
+        UnavailableError: It broke off.
+    """
+    try:
+        return replies.ended(reply)
+    except errors.UnavailableError as error:
+        call.attempts[-1] = replace(call.attempts[-1], error=f"{type(error).__name__}: {error}")
+        raise
+
+
 async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request to the adapter: timed, recorded and counted.
 
     Raises:
         ModelTimeout: No reply in time.
         ModelError: What the adapter raised.
-        TypeError: The adapter returned something other than an `LMReply` whose text is a str, or an `EmbeddingReply`.
+        TypeError: The adapter returned something other than an `LMReply` or an `EmbeddingReply`, or one with a field
+            of another type.
     """
     adapter, wanted = call.model.adapter, LMReply if isinstance(request, LMRequest) else records.EmbeddingReply
     waited, call.waited_s = call.waited_s, 0.0
@@ -507,11 +521,9 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         else:
             call.requests -= 1
         raise
-    if not isinstance(reply, wanted) or not isinstance(getattr(reply, "text", ""), str):
-        raise TypeError(
-            f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {wanted.__name__}"
-            f"{' with a str as its text' if wanted is LMReply else ''}."
-        )
+    if not isinstance(reply, wanted):
+        raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {wanted.__name__}.")
+    records.check_record(reply, f"adapter {adapter.name!r} returned")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
 

@@ -30,8 +30,8 @@ from synmod.scope import Usage
 from . import options, records
 from .prompt import json_text, schema_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
-from .replies import schema_name, sent_back, tool_fields
-from .streaming import MOST_BODY, Assembly, error_in, read_json, reasoning_of, text_of
+from .replies import end_of, schema_name, sent_back, tool_fields
+from .streaming import MOST_BODY, Assembly, Thinking, error_in, read_json, reasoning_of, text_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -111,9 +111,10 @@ class DirectAdapter:
         Raises:
             UnavailableError: trio runs this code.
             AuthError: There is no key where one is needed.
-            RequestError: OpenAI does not take `top_k`.
+            RequestError: OpenAI does not take `top_k`; or the result of a parameter would be lost.
         """
         refuse_trio("the direct adapter")
+        refuse_lost_results(request, self._settings)
         if self._base is None and (missing := self._secrets.missing()):
             raise missing
         if self._base is None and "top_k" in request.params:
@@ -372,6 +373,21 @@ def refuse_trio(who: str) -> None:
         raise _permanent(f"{who} needs asyncio, and trio runs this code.")
 
 
+_WITHOUT_RESULT: Final[Mapping[str, tuple[Json, ...]]] = {
+    "audio": (), "best_of": (1,), "echo": (False,), "logprobs": (False, 0), "modalities": (["text"],), "n": (1,),
+    "n_probs": (0,), "prompt_logprobs": (0, False), "return_token_ids": (False,), "top_logprobs": (0,),
+}  # fmt: skip
+"""Field of a body whose result no reply can hold yet -> the values that request none."""
+
+
+def refuse_lost_results(request: LMRequest, settings: options.Settings) -> None:
+    """Raise RequestError for a parameter that would be paid for, and whose result would be lost."""
+    for name, value in (*request.params.items(), *settings.extra_body.items()):
+        if name in _WITHOUT_RESULT and value is not None and value not in _WITHOUT_RESULT[name]:
+            lost = f"{name}={value!r:.100}: the reply cannot hold its result yet; leave it out."
+            raise errors.RequestError(lost, sent=False)
+
+
 def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
     """Return messages, parameters and response format of a request, as chat completions take them."""
     body: dict[str, Any] = dict(request.params)
@@ -445,7 +461,8 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
         return None
     specific: Json = answer.get("provider_specific_fields")
     refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal") if is_object(specific) else None)
-    text, calls = refusal or text_of(answer.get("content")), answer.get("tool_calls")
+    thought, text = Thinking().part(text_of(answer.get("content")), is_last=True)
+    text, calls = refusal or text, answer.get("tool_calls")
     if not calls and is_object(answer.get("function_call")):
         calls = [{"function": answer["function_call"]}]
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
@@ -460,7 +477,7 @@ def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> 
         text,
         message=before,
         tool_calls=calls,
-        reasoning=reasoning_of(answer) or None,
+        reasoning=reasoning_of(answer) or thought or None,
         finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
         usage=_usage(response, request, len(text)),
         model=request.model,
@@ -629,7 +646,10 @@ def _error_of(json: Json) -> Json:
         return None
     choices = json.get("choices")
     choice = choices[0] if is_array(choices) and choices else None
-    return error_in(json) or (choice.get("error") if is_object(choice) else None) or None
+    if (error := error_in(json)) or not is_object(choice):
+        return error or None
+    is_limited = end_of(choice.get("finish_reason")) in ("length", "content_filter")  # which is no error of the server
+    return None if is_limited else choice.get("error") or None
 
 
 def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:

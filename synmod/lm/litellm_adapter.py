@@ -63,14 +63,16 @@ class LiteLLMAdapter:
         self._secrets = secrets
         self._litellm: Any = None  # set by the first `prepare`
 
-    def check(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
+    def check(self, request: LMRequest) -> None:
         """Raise at once if the request cannot succeed.
 
         Raises:
             UnavailableError: trio runs this code.
             AuthError: There is no key where one is needed.
+            RequestError: The result of a parameter would be lost.
         """
         chat.refuse_trio("litellm")
+        chat.refuse_lost_results(request, self._settings)
         if missing := self._secrets.missing():
             raise missing
 

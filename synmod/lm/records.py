@@ -345,7 +345,9 @@ class LMReply:
         message: The reply as an assistant turn.
         tool_calls: The tool calls of the model, with arguments that satisfy their schemas.
         reasoning: The reasoning of the model, if the provider returns it.
-        finish_reason: `stop`, `length`, `content_filter`, ... as the provider returns it.
+        finish_reason: `stop`, `tool_calls`, `end_turn`, ... as the provider returns it, if the reply is whole;
+            `length` if it was cut, whatever the provider calls that; None if it returns none. With any other word the
+            call fails.
         usage: Tokens and cost of the whole call, repair included.
         model: The model that answered.
         request_id: The provider's id of the last request.
@@ -436,6 +438,49 @@ class LMChunk:
     done: bool = False
     path: str = ""
     call_id: str | None = None
+
+
+_FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list), "message": (dict, NoneType),
+    "finish_reason": (str, NoneType), "usage": (Usage,), "model": (str,), "request_id": (str, NoneType),
+}  # fmt: skip
+_COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_MOST_TOKENS: Final = 2**53
+
+
+def check_record(record: Any, where: str) -> None:
+    """Check the fields of a reply that an adapter fills in.
+
+    Raises:
+        TypeError: One is of another type. Begins with `where`, and names it.
+    """
+    for name, kinds in _FIELD_TYPES.items():
+        if not isinstance(value := getattr(record, name, None), kinds) and hasattr(record, name):
+            wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+            raise TypeError(f"{where} an {type(record).__name__} whose {name} is {value!r:.100}, wanted {wanted}.")
+    for name in _COUNTS:
+        if not isinstance(count := getattr(record.usage, name), int) or not 0 <= count < _MOST_TOKENS:
+            wanted = "a number of tokens"
+            raise TypeError(
+                f"{where} an {type(record).__name__} whose usage.{name} is {count!r:.100}, wanted {wanted}."
+            )
+
+
+def check_chunk(chunk: Any, where: str) -> None:
+    """Check the fields of a piece that an adapter fills in. Hot.
+
+    Raises:
+        TypeError: It is not a piece, or a field is of another type. Begins with `where`, and names it.
+    """
+    if not isinstance(chunk, LMChunk):
+        raise TypeError(f"{where} {chunk!r:.200}, wanted an LMChunk.")
+    fields: tuple[tuple[str, Any, Any], ...] = (
+        ("text", chunk.text, str), ("reasoning", chunk.reasoning, str), ("tool_calls", chunk.tool_calls, (tuple, list))
+    )  # fmt: skip
+    for name, value, kind in fields:
+        if not isinstance(value, kind):
+            wanted = "a tuple" if name == "tool_calls" else 'a str, "" for nothing'
+            raise TypeError(f"{where} an LMChunk whose {name} is {value!r:.100}, wanted {wanted}.")
 
 
 @typing.runtime_checkable

@@ -20,7 +20,7 @@ from synmod.leaves import Clock, Json, aio, close_generator, frozen, frozen_dict
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
 from .prompt import json_text
-from .records import Adapter, LMChunk, LMReply, LMRequest, estimated_usage
+from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -233,17 +233,17 @@ class Relay:
         """Deliver pieces as they arrive, and return the reply that they form."""
         text = reasoning = ""
         calls: tuple[ToolCall, ...] = ()
+        where = f"adapter {adapter.name!r} streamed"
         reply: LMReply | None = None
         try:
             async for piece in pieces:
                 if isinstance(piece, LMReply):
                     reply = piece
                     continue
-                if not isinstance(piece, LMChunk):  # pyright: ignore[reportUnnecessaryIsInstance]  (adapters may be untyped)
-                    raise TypeError(f"adapter {adapter.name!r} streamed {piece!r:.200}, wanted an LMChunk.")
+                check_chunk(piece, where)
                 text += piece.text
                 reasoning += piece.reasoning
-                calls += piece.tool_calls
+                calls += (*piece.tool_calls,)
                 if not piece.done and (new := self._new(text, reasoning)):  # the last one is delivered after validation
                     await self._deliver(new)
         except BaseException:

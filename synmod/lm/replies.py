@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, schema_of_class, validator_faults
-from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex
+from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex, UnavailableError
 from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
 
 from .prompt import fields_of, json_text
@@ -224,7 +224,7 @@ def _holds_something(json: Json) -> bool:
 
 def turn_of(reply: LMReply) -> Message:
     """Return the assistant turn of a reply, with what the provider wants back."""
-    fields: dict[str, Any] = {**(reply.message or message("assistant", reply.text))}
+    fields: dict[str, Any] = {"role": "assistant", "content": reply.text, **(reply.message or {})}
     if reply.tool_calls:
         fields |= {"content": reply.text or None, "tool_calls": frozen_list(map(frozen, reply.tool_calls))}
     return message(**fields)
@@ -234,6 +234,51 @@ def quoted(reply: LMReply) -> str:
     """Return a reply as text, with the tools that it calls, for a repair turn and an error."""
     calls = [json_text({"name": call.name, "arguments": call.function.arguments}) for call in reply.tool_calls]
     return "\n".join([*filter(None, [reply.text]), *calls])
+
+
+# -- ends --------------------------------------------------------------------------------------------------------------
+
+
+_WHOLE: Final = (
+    "stop", "stopsequence", "stoptoken", "endturn", "eos", "eostoken", "endoftext", "toolcall", "toolcalls", "tooluse",
+    "functioncall", "complete", "completed", "finish", "finished", "done", "end", "normal",
+)  # fmt: skip
+_CUT: Final = (
+    "length", "maxtokens", "maxlength", "maxoutputtokens", "maxcompletiontokens", "maxtokensreached", "modellength",
+    "tokenlimit", "contextlength", "contextlengthexceeded", "contextwindowexceeded", "modelcontextwindowexceeded",
+    "contextlimit", "truncated", "incomplete", "errorlimit",
+)  # fmt: skip
+_FILTERED: Final = (
+    "contentfilter", "contentfiltered", "safety", "sensitive", "recitation", "blocklist", "blocked", "spii",
+    "prohibitedcontent", "imagesafety", "imageprohibitedcontent", "imagerecitation", "guardrail", "guardrails",
+    "guardrailintervened", "errortoxic", "moderation", "contentpolicy", "contentpolicyviolation", "policyviolation",
+    "modelarmor", "refusal", "refused",
+)  # fmt: skip
+_MEANING: Final = {
+    **dict.fromkeys(("", "null", *_WHOLE), "stop"),
+    **dict.fromkeys(_CUT, "length"),
+    **dict.fromkeys(_FILTERED, "content_filter"),
+}
+"""Why a reply ended, by the letters of the provider's word; with any other word it is not a reply."""
+
+
+def end_of(finish_reason: Json) -> str | None:
+    """Return why a reply ended: `stop`, `length` or `content_filter`; None if the provider's word is another."""
+    word = finish_reason.partition(":")[0] if isinstance(finish_reason, str) else ""  # Gemini adds details
+    return _MEANING.get(re.sub("[^a-z]", "", word.casefold().removeprefix("finish_reason_")))
+
+
+def ended(reply: LMReply) -> LMReply:
+    """Return a reply with one word for every kind of cut, `length`, and of filter, `content_filter`.
+
+    Raises:
+        UnavailableError: It broke off, or ended for a reason that is not known, which is never taken for success.
+    """
+    meaning = end_of(reply.finish_reason)
+    if meaning is None:
+        text = f"the reply broke off: its finish_reason is {reply.finish_reason!r:.100}"
+        raise UnavailableError(text, status=200, request_id=reply.request_id)
+    return reply if meaning == "stop" else replace(reply, finish_reason=meaning)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -273,7 +318,7 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
         request: The request.
         sent: The request as it was sent, perhaps without its reasoning field.
     """
-    if reply.finish_reason in ("content_filter", "refusal", "refused"):
+    if reply.finish_reason == "content_filter":
         return Read(None, "refused")
     if reply.tool_calls:
         faults = _faults_of_calls(reply, request)
@@ -282,7 +327,8 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     if request.tool_choice == "required" or is_object(request.tool_choice):
         return Read(None, "tool", (("", "no tool is called, and one must be"),))
     if request.schema is None:
-        return Read(None)
+        reason = "length" if reply.finish_reason == "length" else "empty"
+        return Read(None) if reply.text.strip() else Read(None, reason, (("", "the reply is empty"),))
     reasoning = None
     if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
         reasoning = {field: reply.reasoning or ""}  # "" if it was not requested, so that no output lacks it

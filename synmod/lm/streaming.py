@@ -59,8 +59,16 @@ def whole_text(text: str) -> str:
     return text
 
 
+class _Pieces(list[str]):
+    """The pieces of a text that goes on: joined once, however many there are."""
+
+    __slots__ = ()
+
+
 def whole_texts(json: Json) -> Json:
     """Return JSON with whole texts."""
+    if isinstance(json, _Pieces):
+        return whole_text("".join(json))
     if isinstance(json, str):
         return whole_text(json)
     if is_array(json):
@@ -83,6 +91,56 @@ def thinking_of(content: Json) -> str:
 def reasoning_of(message: dict[str, Json]) -> str:
     """Return the reasoning in a message."""
     return next(filter(None, (text_of(message.get(key)) for key in _REASONING)), thinking_of(message.get("content")))
+
+
+_OPENING: Final = re.compile(r"\s*<(think|thinking|reasoning)>")
+_OPENINGS: Final = ("<think>", "<thinking>", "<reasoning>")
+
+
+class Thinking:
+    """Parts the reasoning block at the beginning of a content from its text, as servers send it that know no better.
+
+    Example:
+        >>> thinking = Thinking()
+        >>> thinking.part("<think>Hm"), thinking.part(".</thi"), thinking.part("nk> Yes"), thinking.part(".")
+        (('Hm', ''), ('.', ''), ('', 'Yes'), ('', '.'))
+    """
+
+    def __init__(self) -> None:
+        self._held = ""  # may be the beginning of a tag
+        self._closing: str | None = None  # the tag that ends the block, "" behind it
+        self._is_over = False
+
+    def part(self, text: str, *, is_last: bool = False) -> tuple[str, str]:
+        """Return the reasoning and the text in a piece of the content."""
+        if self._is_over:
+            return "", text
+        held, self._held = self._held + text, ""
+        reasoning = ""
+        if self._closing is None:
+            if opening := _OPENING.match(held):
+                self._closing, held = f"</{opening[1]}>", held[opening.end() :]
+            elif not is_last and any(tag.startswith(held.lstrip()) for tag in _OPENINGS):
+                self._held = held
+                return "", ""
+            else:
+                self._is_over = True
+                return "", held
+        if self._closing:
+            reasoning, closing, held = held.partition(self._closing)
+            if not closing:
+                kept = 0 if is_last else _overlap(reasoning, self._closing)
+                self._held = reasoning[len(reasoning) - kept :]
+                return reasoning[: len(reasoning) - kept], ""
+            self._closing = ""
+        text = held.lstrip()
+        self._is_over = bool(text)
+        return reasoning, text
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Return how many characters at the end of a text may begin a tag."""
+    return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -161,8 +219,10 @@ class Assembly:
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
         self._others: dict[str, Json] = {}  # what else the message holds
         self._calls = _Calls()
+        self._thinking = Thinking()
         self._fields: dict[str, Json] = {}  # of the completion itself
         self._finish_reason: Json = None
+        self._choice_error: Json = None
         self._has_choice = False
         self._room = MOST_BODY
         self.error: Json = None
@@ -196,10 +256,17 @@ class Assembly:
     def end(self) -> Iterator[LMChunk]:
         """Yield the pieces of the reply in an event whose end is missing, and what is left of the text."""
         yield from self.read(b"\n\n", is_last=True)
+        added = self._parted("", is_last=True)
         for key in [*self._halves]:
             del self._halves[key]
-            if piece := _chunk({key: self._keep(key, "\ufffd")}):
-                yield piece
+            added[key] = added.get(key, "") + self._keep(key, "\ufffd")
+        if piece := _chunk(added):
+            yield piece
+
+    def _parted(self, content: str, reasoning: str = "", *, is_last: bool = False) -> dict[str, str]:
+        """Append to the content and its reasoning, and return what was added."""
+        thought, text = self._thinking.part(content, is_last=is_last)
+        return {"content": self._keep("content", text), "": self._keep("", reasoning + thought)}
 
     def _records(self, data: bytes) -> Iterator[Any]:
         """Yield the records in the data of an event: one, or one per line if the server leaves out the empty lines.
@@ -242,8 +309,9 @@ class Assembly:
         if delta is None and not self._has_choice:  # some servers send the reply whole
             delta = choice.get("message")
         self._has_choice = True
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        self.error = self.error or choice.get("error")
+        if (reason := choice.get("finish_reason")) not in (None, "", "null"):
+            self._finish_reason = reason
+        self._choice_error = self._choice_error or choice.get("error")
         if choice.get("usage"):
             self._fields["usage"] = choice["usage"]
         return self._piece(delta) if is_object(delta) else None
@@ -251,8 +319,8 @@ class Assembly:
     def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
         """Add a delta to the message; return the piece of the reply in it, or None."""
         if len(delta) == 1 and isinstance(text := delta.get("content"), str):  # nearly every delta
-            text = self._keep("content", text)
-            return LMChunk(text) if text else None
+            added = self._parted(text)
+            return _chunk(added) if added[""] else LMChunk(added["content"]) if added["content"] else None
         added: dict[str, str] = {}
         for key, value in delta.items():
             if value is None or key == "role":
@@ -261,8 +329,7 @@ class Assembly:
                 pieces = _objects(value) if key == "tool_calls" else [{"function": value}]
                 self._room -= sum(self._calls.add(piece, place) for place, piece in enumerate(pieces))
             elif key == "content":
-                added["content"] = self._keep("content", text_of(value))
-                added[""] = self._keep("", thinking_of(value))
+                added |= self._parted(text_of(value), thinking_of(value))
             elif isinstance(value, str) and key not in _CONSTANT:
                 added[key] = self._keep(key, value)
             else:
@@ -298,7 +365,8 @@ class Assembly:
         if "thinking_blocks" in message:  # one without a signature is not taken back
             blocks = _objects(message["thinking_blocks"])
             message["thinking_blocks"] = [block for block in blocks if {"signature", "data"} & block.keys()]
-        choice = {"message": whole_texts(message), "finish_reason": self._finish_reason}
+        ending = {"finish_reason": self._finish_reason, "error": self._choice_error}
+        choice = {"message": whole_texts(message), **ending}
         return {**self._fields, "choices": [choice] if self._has_choice else []}
 
 
@@ -328,8 +396,12 @@ def _grown(before: Json, piece: Json) -> Json:
         last = before[-1] if before else None
         if is_object(item) and is_object(last) and _goes_on(last, item):
             for key, value in item.items():
-                is_text = key in _GROWING and isinstance(value, str) and isinstance(last.get(key), str)
-                last[key] = last[key] + value if is_text else _grown(last.get(key), value)
+                text = last.get(key)
+                if key in _GROWING and isinstance(value, str) and isinstance(text, str | _Pieces):
+                    last[key] = text if isinstance(text, _Pieces) else _Pieces([text])
+                    last[key].append(value)
+                else:
+                    last[key] = _grown(text, value)
         else:
             before.append(item)
     return before
@@ -339,7 +411,7 @@ def _goes_on(last: dict[str, Json], item: dict[str, Json]) -> bool:
     """Whether an item of an array is a piece of the one before: it has its index, or its type before a signature."""
     if item.get("type") != last.get("type") or item.get("index") != last.get("index"):
         return False
-    has_text = any(isinstance(item.get(key), str) and isinstance(last.get(key), str) for key in _GROWING)
+    has_text = any(isinstance(item.get(key), str) and isinstance(last.get(key), str | _Pieces) for key in _GROWING)
     return "index" in item or (has_text and "data" not in last and not last.get("signature"))
 
 

@@ -206,10 +206,27 @@ async def test_headers_and_extra_fields_are_sent():
 
 
 async def test_no_parameter_is_dropped():
-    """Every sampling parameter reaches a server that may know it, under its own name."""
-    every = dict.fromkeys(SAMPLING, 1)
+    """Every sampling parameter whose result a reply can hold reaches a server, under its own name."""
+    every = dict.fromkeys(SAMPLING, 1) | {"logprobs": False, "top_logprobs": 0, "modalities": ["text"]}
     _, (arrived,) = await ask(call=every)
     assert every.items() <= arrived.body.items()
+
+
+@pytest.mark.parametrize("adapter", ["direct", "litellm"])
+@pytest.mark.parametrize(
+    "wanted",
+    [{"logprobs": True}, {"top_logprobs": 2}, {"modalities": ["text", "audio"]}, {"n": 3}, {"audio": {"voice": "x"}}],
+)
+async def test_what_no_reply_can_hold_is_refused_before_sending(wanted, adapter):
+    """It would be paid for and lost; the same in `extra_body`, where a value that requests nothing is sent."""
+    (name,) = wanted
+    ways = [{"extra_body": wanted}, *([{"call": wanted}] if name in SAMPLING else [])]
+    for way in ways:
+        error, arrived = await ask(adapter=adapter, **way)
+        assert isinstance(error, sm.RequestError)
+        assert (name in str(error), error.attempts, arrived) == (True, 0, [])
+    _, arrived = await ask(extra_body={"n": 1, "logprobs": False, "modalities": ["text"]})
+    assert len(arrived) == 1
 
 
 async def test_openai_itself_gets_its_own_names(monkeypatch):
@@ -450,7 +467,7 @@ async def test_a_loop_that_ends_forgets_its_session():
     [
         ({"content": "a", "tool_calls": 5}, "a"),
         ({"content": [1, None, {"type": "text", "text": "b"}]}, "b"),
-        ({"content": 5, "reasoning_content": 7}, ""),
+        ({"content": "c", "reasoning_content": 7}, "c"),
     ],
 )
 async def test_odd_parts_of_a_reply_are_passed_over(message, text):
