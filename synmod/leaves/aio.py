@@ -397,7 +397,7 @@ class deadline_scope:  # noqa: N801  # read as a word
     Source: anyio.move_on_after.
     """
 
-    __slots__ = ("_scope", "_seconds", "_task", "expired")
+    __slots__ = ("_left", "_scope", "_seconds", "_task", "expired")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -418,6 +418,15 @@ class deadline_scope:  # noqa: N801  # read as a word
         swallowed = self._scope.__exit__(*failure)
         self.expired = self._scope.cancelled_caught
         return bool(swallowed)
+
+    def pause(self) -> None:
+        """Stop the time of the block until `resume`."""
+        self._left = self._scope.deadline - _loop_time()
+        self._scope.deadline = float("inf")
+
+    def resume(self) -> None:
+        """Let the time of the block go on."""
+        self._scope.deadline = _loop_time() + self._left
 
 
 @contextlib.contextmanager

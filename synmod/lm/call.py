@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -72,6 +73,7 @@ class ModelCall:
         self.waited_s = 0.0
         self.relay: Relay | None = None  # delivers the pieces of a streamed reply
         self.over = False  # `timeout_s` has passed
+        self.scopes: list[aio.deadline_scope] = []  # the blocks of `bounded` under way
         self.note = ""  # why a transient failure was not retried
 
     @property
@@ -127,14 +129,31 @@ class ModelCall:
         limit = min(self.seconds_left(), attempt_s)
         if limit == inf:
             return await waiting
-        with aio.deadline_scope(limit):
-            return await waiting
+        with aio.deadline_scope(limit) as block:
+            self.scopes.append(block)
+            try:
+                return await waiting
+            finally:
+                self.scopes.remove(block)
         # Reached only when the scope has expired: it swallows its own cancellation.
         check_deadline(self.frame or "", self.ambient)
         if limit == attempt_s:
             raise errors.ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
         self.over = True
         raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
+
+    @contextmanager
+    def untimed(self) -> Generator[None]:
+        """Take the time of a block from no limit of the call: the reader of its stream is busy."""
+        began, blocks = self.clock.now(), list(self.scopes)
+        for block in blocks:
+            block.pause()
+        try:
+            yield
+        finally:
+            for block in blocks:
+                block.resume()
+            self.limited_from += self.clock.now() - began
 
     def complete(self, error: errors.ModelError) -> None:
         """Add path, phase, time and number of requests to an error of the call, and remove secrets from it."""
@@ -198,7 +217,7 @@ async def reported(
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
         streams = [each for each in STREAMS.get() if each.is_read_here]
         if streams and isinstance(request, LMRequest):
-            call.relay = Relay(streams, request, listeners, place_of(call.frame, call.phase), call.clock)
+            call.relay = Relay(streams, request, listeners, place_of(call.frame, call.phase), call.clock, call.untimed)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, even one that never waits
         reply = await work(call, request)
@@ -227,7 +246,7 @@ async def reported(
             cached = reply is not None and reply.cached
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)
             notify(listeners, scope.LMEnd(*place_of(call.frame, call.phase), *ended))
-        failure = None  # the error's traceback holds this frame: neither may keep the other alive
+        failure = call.relay = None  # a traceback holds this frame, the relay the call: none may keep another alive
 
 
 async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, cast
@@ -124,10 +125,11 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         self._room.wake()
         return chunk
 
-    async def put(self, chunk: LMChunk) -> None:
-        """Deliver a piece once the previous one was read; do nothing if the reader has left the block."""
+    async def put(self, chunk: LMChunk, untimed: Callable[[], AbstractContextManager[None]]) -> None:
+        """Deliver a piece once the previous one was read, untimed; do nothing if the reader has left the block."""
         while self._chunk is not None and self._is_open:
-            await self._room.wait()
+            with untimed():
+                await self._room.wait()
         if self._is_open:
             self._chunk = chunk
             self._arrival.wake()
@@ -199,6 +201,7 @@ class Relay:
         listeners: The hooks to notify.
         place: The fields that every record of the call begins with.
         clock: The clock of the call.
+        untimed: Stops the time of the call in a block, while a reader is busy.
 
     Attributes:
         begun: When the first piece was delivered; None before.
@@ -206,10 +209,16 @@ class Relay:
     """
 
     def __init__(
-        self, streams: list[stream[Any]], request: LMRequest, listeners: tuple[Hook, ...], place: Place, clock: Clock
+        self,
+        streams: list[stream[Any]],
+        request: LMRequest,
+        listeners: tuple[Hook, ...],
+        place: Place,
+        clock: Clock,
+        untimed: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._streams, self._request, self._listeners, self._place = streams, request, listeners, place
-        self._clock = clock
+        self._clock, self._untimed = clock, untimed
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
         self._partial: Json = None  # the value shown last, frozen
@@ -307,7 +316,7 @@ class Relay:
         if self._listeners:
             notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
         for one in self._streams:
-            await one.put(chunk)
+            await one.put(chunk, self._untimed)
 
 
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema

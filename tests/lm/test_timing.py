@@ -143,3 +143,50 @@ async def test_the_scripted_model_waits_its_latency():
     """`latency_s` is what each request takes."""
     reply = await ScriptedLM(["x"], latency_s=0.02)("?")
     assert reply.elapsed_s >= 0.02
+
+
+class Dripping:
+    """An adapter that streams at once, and then stalls if it is told so."""
+
+    name, version = "dripping", 1
+
+    def __init__(self, stall_s):
+        self.stall_s = stall_s
+
+    async def send(self, request):
+        raise NotImplementedError
+
+    async def stream(self, request):
+        for word in "abcde":
+            yield sm.LMChunk(word)
+        await asyncio.sleep(self.stall_s)
+        yield sm.LMReply("abcde")
+
+
+async def read(lm, busy_s):
+    """Read a stream, busy for a while with each piece."""
+    async with await lm("Hi", stream=True) as stream:
+        async for _ in stream:
+            await asyncio.sleep(busy_s)
+    return stream.reply.text
+
+
+@pytest.mark.parametrize("given", [{"timeout_s": 0.2}, {"attempt_timeout_s": 0.2}, {"cache": True}], ids=str)
+async def test_the_time_of_a_reader_counts_against_no_limit_of_the_call(given):
+    """The model answered at once; a reader that is slow is not its fault, also where a cache keeps the reply."""
+    if "cache" in given:
+        given = {"cache": sm.Cache(), "timeout_s": 0.2}
+    assert await read(sm.LanguageModel("a/m", adapter=Dripping(0), **given), 0.08) == "abcde"
+
+
+@pytest.mark.parametrize("given", [{"timeout_s": 0.1}, {"attempt_timeout_s": 0.1}], ids=str)
+async def test_a_stream_that_stalls_is_still_timed(given):
+    """What the model takes counts, before and after a slow reader."""
+    with pytest.raises(ModelTimeout):
+        await read(sm.LanguageModel("a/m", adapter=Dripping(60), **given), 0.02)
+
+
+async def test_the_time_of_a_reader_counts_against_a_deadline():
+    """`sm.deadline` is about everything in its block."""
+    with pytest.raises(DeadlineExceeded), sm.deadline(0.1):
+        await read(sm.LanguageModel("a/m", adapter=Dripping(0)), 0.08)
