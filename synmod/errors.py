@@ -47,7 +47,9 @@
 Each derives from `SynmodError` and also from the builtin in brackets, which callers expect.
 """
 
+import os
 from collections.abc import Iterable, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple
 
 
@@ -447,6 +449,32 @@ def add_note(error: BaseException, note: str) -> None:
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes of an exception."""
     return list(map(str, error.__dict__.get("__notes__", ())))
+
+
+_STANDARD = os.path.dirname(os.__file__)
+_FOLDERS = tuple(
+    path + os.sep
+    for path in (os.path.dirname(__file__), os.path.join(_STANDARD, "asyncio"), os.path.join(_STANDARD, "concurrent"))
+)
+
+
+def shorten_traceback(error: BaseException) -> None:
+    """Leave out of the traceback of an error of ours the frames of synmod and asyncio, except for the last one.
+
+    Such an error teaches by its text; the lines of the user that led to it should not be lost among ours.
+    """
+    if not isinstance(error, SynmodError):
+        return
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    rest: TracebackType | None = None
+    for entry in reversed(entries):
+        if rest is None or not entry.tb_frame.f_code.co_filename.startswith(_FOLDERS):
+            rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = rest
 
 
 _CLASSES = [name for name, found in globals().items() if isinstance(found, type) and found.__module__ == __name__]

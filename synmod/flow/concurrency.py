@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
-from synmod.errors import ArgumentError, RunError, add_note, whole
+from synmod.errors import ArgumentError, RunError, add_note, shorten_traceback, whole
 from synmod.leaves import aio, checks_keywords, did_you_mean
 from synmod.scope import ambient, plain_limit
 
@@ -77,12 +77,16 @@ def run(main: Any, /, *args: Any, **kwargs: Any) -> Any:
         _raise_inside(main)
     coroutine = _entry(main, args, kwargs)
     context = contextvars.copy_context()
-    if loop is not None:
-        return _run_beside(coroutine, context)
-    if threading.current_thread() is not threading.main_thread():
-        with asyncio.Runner() as runner:
-            return runner.run(coroutine, context=context)
-    return _MAIN.run(coroutine, context)
+    try:
+        if loop is not None:
+            return _run_beside(coroutine, context)
+        if threading.current_thread() is not threading.main_thread():
+            with asyncio.Runner() as runner:
+                return runner.run(coroutine, context=context)
+        return _MAIN.run(coroutine, context)
+    except BaseException as error:
+        shorten_traceback(error)
+        raise
 
 
 def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:

@@ -190,6 +190,7 @@ async def answer(
                 errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
             elif isinstance(error, errors.ModelError):
                 first = error
+                errors.shorten_traceback(first)
             else:
                 raise
             if not isinstance(error, _FALLS_BACK) or error.streamed:

@@ -601,6 +601,8 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         note_failure(error, frame, module, args)
         if listeners:
             scope.end_call(listeners, frame, args, None, error, started)
+        if parent is None:
+            errors.shorten_traceback(error)
         raise
     finally:
         frame.live = False

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 import synmod as sm
 from synmod.errors import ConfigError, SynmodError
 from synmod.lm import EmbeddingModel, LanguageModel
+from synmod.testing import ScriptedLM
 from tests.lm.loopback import Answer, Loopback, completion, failure, record
 
 KEY, HEADER = "sk-secret-key-0123456789", "hidden-header-0123456789"
@@ -222,3 +223,62 @@ async def test_a_fault_of_our_own_lists_its_frames():
         await lm.aclose()
     assert "in _outcome" in "".join(caught.value.__notes__)
     assert KEY not in printed(caught.value)
+
+
+# -- what a reader sees ------------------------------------------------------------------------------------------------
+
+
+class Query(sm.DataModel):
+    """A question."""
+
+    q: str
+
+
+class Asking(sm.Module):
+    """A module of the user, around a generator."""
+
+    def __init__(self, lm):
+        super().__init__()
+        self.ask = sm.Generator({"a": str}, language_model=lm)
+
+    async def call(self, inputs: Query):
+        return await self.ask(inputs)
+
+
+CAUSES = {
+    "no key": lambda: LanguageModel("openai/m"),
+    "no model": lambda: None,
+    "a refused connection": lambda: LanguageModel("openai/m", api_base="http://127.0.0.1:9/v1", attempts=1),
+    "a bad reply": lambda: ScriptedLM(["no JSON"], repairs=0),
+    "all fallbacks": lambda: ScriptedLM([sm.UnavailableError("a")], attempts=1, fallback=LanguageModel("openai/m")),
+}
+RUNS = {"sm.run": sm.run, "asyncio.run": lambda module, inputs: asyncio.run(module(inputs))}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_traceback_is_short_and_holds_the_lines_of_the_user(cause, run, monkeypatch):
+    """Of ours there is the frame that raised, of the user there are all."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    module = Asking(CAUSES[cause]())
+    with pytest.raises(SynmodError) as caught:
+        RUNS[run](module, Query(q="x"))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    ours = [frame for frame in frames if f"{os.sep}synmod{os.sep}" in frame.f_code.co_filename]
+    assert len(ours) <= 1
+    assert [frame.f_code.co_name for frame in frames if frame.f_code.co_filename == __file__][-1] == "call"
+    assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 25
+
+
+def test_an_adapter_of_the_user_keeps_its_lines():
+    """What a user's adapter raises shows where."""
+
+    class Mine:
+        name, version = "mine", 1
+
+        async def send(self, request):
+            raise sm.RequestError("not in this way")
+
+    with pytest.raises(sm.RequestError) as caught:
+        sm.run(LanguageModel("my/m", adapter=Mine()), "?")
+    assert "raise sm.RequestError" in "".join(traceback.format_exception(caught.value))
