@@ -15,7 +15,7 @@ import socket
 import ssl
 import traceback
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -147,6 +147,45 @@ class DirectAdapter:
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
         return exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
+        root = (self._base or OPENAI).rstrip("/").removesuffix("/v1")
+        turns: dict[str, Any] = {"model": self._settings.model.partition("/")[2], "messages": list(messages)}
+        answer = await self._answer_at(f"{root}/tokenize", turns)
+        if is_object(answer) and "count" not in answer and "tokens" in answer:  # llama.cpp takes a text alone
+            prompt = await self._answer_at(f"{root}/apply-template", turns)
+            text = prompt.get("prompt") if is_object(prompt) else None
+            answer = await self._answer_at(f"{root}/tokenize", {"content": text, "add_special": True})
+            if text and is_object(answer) and is_array(answer.get("tokens")):
+                return len(answer["tokens"])
+        return count_in(answer, "count") or None
+
+    async def _answer_at(self, url: str, body: Mapping[str, Any]) -> Json:
+        """Return the JSON that the server answers at another address of its own; None for any failure."""
+        import aiohttp
+
+        async def send(key: SecretStr | None) -> AsyncGenerator[Json | errors.ModelError]:
+            (session, users), content = await _SESSIONS.get(), bytearray()
+            users.add(self)
+            data = json_text(body).encode()
+            try:
+                async with session.post(
+                    url, data=data, headers=self._headers(key), allow_redirects=False, proxy=_proxy(url)
+                ) as response:
+                    async for packet in response.content.iter_any():
+                        content += packet
+                        if response.status >= 300 or len(content) > MOST_BODY:
+                            break
+                    yield parse_json(bytes(content)) if response.status < 300 else None
+            except (aiohttp.ClientError, OSError, ValueError):
+                yield None
+
+        if aio.backend() == "asyncio":
+            with aio.deadline_scope(_CONNECT_S), suppress(errors.ModelError):
+                async with aclosing(exchange(self._secrets, send)) as answers:
+                    return await anext(answers)
+        return None
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""

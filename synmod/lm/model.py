@@ -516,28 +516,34 @@ class LanguageModel(SharedModel):
         """
         return records.estimate_tokens(records.turns(messages))
 
-    async def count_tokens(self, messages: Any) -> int:
+    async def count_tokens(self, messages: Any) -> records.TokenCount:
         """Count the tokens of messages with the tokenizer of the model if it is known; estimate them otherwise.
+
+        For OpenAI and Azure the tokenizer is litellm's; a server of llama.cpp or vLLM counts with its own.
 
         Args:
             messages: Messages, as for a call.
 
         Returns:
-            The tokens of the prompt.
+            The tokens of the prompt, an int whose attribute `estimated` is True if no tokenizer was there to ask.
 
         Raises:
             DataError: They are not turns; names the index.
             UnavailableError: The tokenizer is litellm's, and litellm is missing.
 
         Example:
-            >>> sm.run(LanguageModel("openai/x", api_base="http://localhost:8000/v1").count_tokens("Hello you"))
-            3
+            >>> count = sm.run(LanguageModel("embedded/nearest").count_tokens("Hello you"))
+            >>> count, count.estimated
+            (3, True)
         """
         checked = records.turns(messages)
-        known = self.settings.provider in ("azure", "openai") and self.settings.base is None
-        if known and isinstance(self.adapter, DirectAdapter | LiteLLMAdapter):
-            return await counted_tokens(self.model, checked)
-        return records.estimate_tokens(checked)
+        adapter, settings = self.adapter, self.settings
+        known = settings.provider in ("azure", "openai") and settings.api_base is None
+        if known and isinstance(adapter, DirectAdapter | LiteLLMAdapter):
+            return records.TokenCount(await counted_tokens(self.model, checked))
+        if isinstance(adapter, DirectAdapter) and (count := await adapter.count_tokens(checked)) is not None:
+            return records.TokenCount(count)
+        return records.TokenCount(records.estimate_tokens(checked), estimated=True)
 
 
 # -- which model answers ---------------------------------------------------------------------------------------------

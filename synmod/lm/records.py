@@ -201,6 +201,21 @@ def remote_media(messages: Iterable[Message]) -> str:
     return ""
 
 
+class TokenCount(int):
+    """A number of tokens.
+
+    Attributes:
+        estimated: Whether it is an estimate, since no tokenizer of the model is known.
+    """
+
+    estimated: bool
+
+    def __new__(cls, number: int, *, estimated: bool = False) -> TokenCount:
+        count = super().__new__(cls, number)
+        count.estimated = estimated
+        return count
+
+
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of turns, on the high side: a third of their characters, rounded up."""
     characters = 0

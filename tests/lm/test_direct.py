@@ -484,3 +484,31 @@ async def test_an_error_sent_with_status_200_is_quoted():
     assert isinstance(error, sm.UnavailableError)
     assert "the backend of *** is down" in str(error)
     assert error.provider_message == "the backend of *** is down"
+
+
+@pytest.mark.parametrize(
+    ("answers", "count", "paths"),
+    [
+        ([Answer(200, {"count": 7, "tokens": [1] * 7, "max_model_len": 9})], 7, ["/tokenize"]),
+        (
+            [Answer(200, {"tokens": []}), Answer(200, {"prompt": "<s>Hello"}), Answer(200, {"tokens": [1, 2]})],
+            2,
+            ["/tokenize", "/apply-template", "/tokenize"],
+        ),
+        ([failure(404)], None, ["/tokenize"]),
+        ([Answer(200, raw=b"<html>")], None, ["/tokenize"]),
+        ([Answer(200, {"count": "many"})], None, ["/tokenize"]),
+        ([Answer(200, {"tokens": []}), failure(404)], None, ["/tokenize", "/apply-template", "/tokenize"]),
+        ([Answer(200, [], cut=True)], None, ["/tokenize"]),
+    ],
+    ids=str,
+)
+async def test_a_local_server_counts_tokens_by_its_own_tokenizer(answers, count, paths):
+    """vLLM's, and llama.cpp's after its template; without one the count is an estimate, and marked."""
+    async with Loopback(*answers) as server:
+        lm = LanguageModel("openai/m", api_base=server.base, api_key=KEY)
+        tokens = await lm.count_tokens("Hello, how are you?")
+        await lm.aclose()
+    assert (tokens, tokens.estimated) == ((7, True) if count is None else (count, False))
+    assert [one.path for one in server.arrived] == paths
+    assert {one.headers["authorization"] for one in server.arrived} == {f"Bearer {KEY}"}
