@@ -403,7 +403,11 @@ _STRICT_KEYWORDS: Final = frozenset({
     "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern",
     "properties", "required", "title", "type",
 })  # fmt: skip
-_MOST_STRICT_PROPERTIES, _DEEPEST_STRICT = 100, 5
+_STRICT_FORMATS: Final = frozenset(
+    {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
+)
+_STRICT_MOST: Final = {"properties": 100, "values": 1_000, "characters": 120_000}
+_DEEPEST_STRICT, _LONG_ENUM, _MOST_OF_LONG_ENUM = 5, 250, 15_000
 
 
 def refuse_trio(who: str) -> None:
@@ -460,26 +464,42 @@ def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, 
 
 
 def is_strict(schema: Json) -> bool:
-    """Whether a schema lies in the strict subset: every object in it is closed and requires all its fields."""
+    """Whether a schema lies in the strict subset of OpenAI and Azure, the lower limit of both counting.
+
+    Every part has a type, every object is closed and requires all its fields, and only the keywords and formats of the
+    tables above occur; the root is an object. Depth, properties, values of enums and their characters are limited.
+    """
     if not is_object(schema) or schema.get("type") != "object" or "anyOf" in schema:
         return False
-    properties = 0
+    sums = dict.fromkeys(_STRICT_MOST, 0)
     pending: list[tuple[Any, int]] = [(schema, 0)]
     while pending:
         part, depth = pending.pop()
         if not is_object(part) or depth > _DEEPEST_STRICT or not part.keys() <= _STRICT_KEYWORDS:
             return False
-        if "$ref" in part and len(part) > 1:
+        if ("$ref" in part and len(part) > 1) or not part.keys() & {"$ref", "anyOf", "type"}:
             return False
-        if "properties" in part or part.get("type") == "object":
-            named = part.get("properties", {})
-            if part.get("additionalProperties") is not False or set(part.get("required", ())) != set(named):
-                return False
-            properties += len(named)
-        deeper = [*part.get("properties", {}).values(), *([part["items"]] if "items" in part else [])]
+        kinds = part.get("type", ())
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        if part.get("format", "date") not in _STRICT_FORMATS or ("array" in kinds and "items" not in part):
+            return False
+        if "(?" in part.get("pattern", ""):  # looks around, which no grammar can
+            return False
+        named, defined = part.get("properties", {}), part.get("$defs", {})
+        is_closed = part.get("additionalProperties") is False and set(part.get("required", ())) == set(named)
+        if ("properties" in part or "object" in kinds) and not is_closed:
+            return False
+        values = part.get("enum", ())
+        length = sum(len(str(value)) for value in values)
+        if len(values) > _LONG_ENUM and length > _MOST_OF_LONG_ENUM:
+            return False
+        sums["properties"] += len(named)
+        sums["values"] += len(values)
+        sums["characters"] += length + len(str(part.get("const", ""))) + sum(map(len, (*named, *defined)))
+        deeper = [*named.values(), *([part["items"]] if "items" in part else [])]
         pending += [(inner, depth + 1) for inner in deeper]
-        pending += [(inner, depth) for inner in (*part.get("$defs", {}).values(), *part.get("anyOf", ()))]
-    return properties <= _MOST_STRICT_PROPERTIES
+        pending += [(inner, depth) for inner in (*defined.values(), *part.get("anyOf", ()))]
+    return all(sums[name] <= most for name, most in _STRICT_MOST.items())
 
 
 def read_reply(

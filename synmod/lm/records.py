@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 from types import NoneType
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -210,7 +210,7 @@ class TokenCount(int):
 
     estimated: bool
 
-    def __new__(cls, number: int, *, estimated: bool = False) -> TokenCount:
+    def __new__(cls, number: int, *, estimated: bool = False) -> Self:
         count = super().__new__(cls, number)
         count.estimated = estimated
         return count
