@@ -26,6 +26,7 @@
     ├── TrainerError [ValueError]           a training that cannot be made as set up
     ├── LifecycleError [RuntimeError]       a method of a Trainer that was called too early
     ├── RunError [RuntimeError]             a run that cannot be started here
+    │   └── JournalError [OSError]          what a run has paid for cannot be kept
     ├── SkipError [RuntimeError]            a value that cannot be stashed or popped
     │   └── SkipNameError [ValueError]      a namespace that the module does not declare
     ├── SkipVerifyError [TypeError]         stashes and pops of a program that do not match
@@ -259,6 +260,13 @@ class RunError(SynmodError, RuntimeError):
     """
 
     differences: tuple[tuple[str, Any, Any], ...] = ()
+
+
+class JournalError(RunError, OSError):
+    """What a run has paid for cannot be kept: its folder cannot be locked or written, or was removed under it.
+
+    What finished before is kept; the cause is what the operating system or SQLite raised.
+    """
 
 
 class SkipError(SynmodError, RuntimeError):

@@ -23,6 +23,11 @@ KNOWN_PRIVATE = {
     "_model": "as `_schema`",
     "_origin": "as `_schema`, of symbols",
     "_label": "as `_schema`: what messages call a value",
+    "_at_fork_reinit": "how the standard library frees its own locks in a forked child",
+    "_acquired": "aiohttp has no public way to close connections whose loop was closed before",
+    "_conns": "as `_acquired`",
+    "_closed": "as `_acquired`",
+    "_transport": "as `_acquired`, of connections by TLS",
 }
 
 PYTHONS_OWN = {"_replace", "_get_running_loop", "_fields", "_make"}

@@ -76,13 +76,14 @@ class SingleFlight:
         >>> aio.drive(flights.run("answer", work))
         42
 
-    Source: Go's singleflight; differs: when the leader is cancelled, or stopped by its own limit, a waiter takes over.
+    Source: Go's singleflight; differs: when the leader is cancelled, or stopped by its own limit, or its loop is closed
+    under it, a waiter takes over.
     """
 
     __slots__ = ("_flights", "_lock")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = aio.lock()
         self._flights: dict[Hashable, _Flight] = {}
 
     async def run(
@@ -103,7 +104,7 @@ class SingleFlight:
         while True:
             with self._lock:
                 flight = self._flights.get(key)
-                if flight is None:
+                if flight is None or flight.done.is_lost:
                     flight = self._flights[key] = _Flight()
                     break
             if flight in _LEADING.get():
@@ -132,7 +133,8 @@ class SingleFlight:
             raise
         finally:
             with self._lock:
-                del self._flights[key]
+                if self._flights.get(key) is flight:  # else another has taken over
+                    del self._flights[key]
             flight.done.set()
             del flight  # else the exception and this frame form a reference cycle
         return result
@@ -262,7 +264,7 @@ class Cache:
         self.ttl_s = checked_ttl("Cache", ttl_s)
         self.shared = shared
         self.flights = SingleFlight()
-        self._lock = threading.RLock()
+        self._lock = aio.lock()
         self._one_writer = aio.ThreadLimit(1)
         self._database: _Database | None = None
         self._finalizer: weakref.finalize[..., Any] | None = None
@@ -417,9 +419,7 @@ class Cache:
     def _open(self) -> _Database:
         """Return the connections of this process; if the file cannot be used, those of a database in memory."""
         if self._database is not None and self._database.process != os.getpid():
-            # A forked child: the parent's connections are neither used nor closed (the finalizer keeps them), and its
-            # lock may be held.
-            self._lock, self._database = threading.RLock(), None
+            self._database = None  # a forked child neither uses nor closes the parent's, which the finalizer keeps
         with self._lock:
             while self._database is None:
                 try:

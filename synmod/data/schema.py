@@ -5,7 +5,6 @@ kept with it: that it was checked, how it validates, its parts, what it is a sub
 where keywords of 2020-12 hold schemas: a `$ref` inside a default, an enum or an example is data.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves import FrozenDict, Json, fill, frozen, frozen_dict, frozen_list, is_array, is_object, thaw, unused
+from synmod.leaves.aio import lock
 
 # -- keywords ----------------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ _ENCODER: Final = JSONEncoder(ensure_ascii=False)  # frozen JSON has no NaN, so 
 
 _interned: WeakValueDictionary[str, Schema] = WeakValueDictionary()
 _recent: deque[Schema] = deque(maxlen=256)  # so that the schema of a dict, and the facts kept with it, are found again
-_interning = threading.RLock()  # reentrant: a finaliser may run while it is held
+_interning = lock()  # reentrant: a finaliser may run while it is held
 _serials = count()
 
 

@@ -13,7 +13,7 @@ import contextvars
 import functools
 import inspect
 import logging
-import os
+import selectors
 import signal
 import sys
 import threading
@@ -216,45 +216,59 @@ class _MainLoop:
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
-        self._process = 0
+        self._interrupts: _Interrupts | None = None
+        aio.in_forked_child(self._leave_to_parent)
 
     def run(self, coroutine: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
         """Run a coroutine on the one loop."""
         loop = self._loop()
         task = loop.create_task(coroutine, context=context)
         with _Interrupts(loop, task) as interrupts:
+            self._interrupts = interrupts
             cancelled: asyncio.CancelledError | None = None
             try:
                 loop.run_until_complete(task)
             except asyncio.CancelledError as error:
                 cancelled = error
             finally:
-                if interrupts.was_forced:
+                if self._interrupts is not interrupts:  # this is a child that was forked meanwhile
+                    loop.close()
+                elif interrupts.was_forced:
                     self._abandon()
                 elif not task.done():  # another task raised KeyboardInterrupt or SystemExit through the loop
                     _end(loop, task, interrupts)
+                self._interrupts = None
+                if task.done() and not task.cancelled():
+                    task.exception()  # retrieved: it is raised here, or repeats what is being raised
             ending = interrupts.ending(cancelled)
         if ending is not None:
             raise ending
         return task.result()
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        """Return the loop; a forked child makes its own."""
-        if self._runner is None or self._process != os.getpid() or self._runner.get_loop().is_closed():
+        """Return the loop."""
+        if self._runner is None or self._runner.get_loop().is_closed():
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # with a factory, no current loop is set
-            self._process = os.getpid()
-            atexit.register(self._close, self._runner)
+            atexit.register(self._runner.close)
         return self._runner.get_loop()
 
     def _abandon(self) -> None:
         """Abandon a loop that was forced to stop: closing it would wait for the work that should stop at once."""
-        atexit.unregister(self._close)
-        self._runner = None
+        if self._runner is not None:
+            atexit.unregister(self._runner.close)
+            self._runner = None
 
-    def _close(self, runner: asyncio.Runner) -> None:
-        """Close the loop, in the process that made it."""
-        if self._process == os.getpid():
-            runner.close()
+    def _leave_to_parent(self) -> None:
+        """Close the loop in a forked child, which makes its own, without touching what is still the parent's."""
+        if self._interrupts is not None:
+            self._interrupts.__exit__()
+        self._interrupts, runner = None, self._runner
+        self._abandon()
+        loop: Any = None if runner is None else runner.get_loop()
+        if hasattr(loop, "_selector"):
+            loop._selector = selectors.DefaultSelector()  # the other one, of the kernel, is shared with the parent
+            if not loop.is_running():
+                loop.close()
 
 
 _MAIN: Final = _MainLoop()
@@ -270,8 +284,6 @@ def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], interrupts: _
         except (KeyboardInterrupt, SystemExit):
             if interrupts.was_forced:
                 raise
-    if not task.cancelled():
-        task.exception()  # retrieved, since it repeats what is being raised
 
 
 _TERMINATED: Final = 128 + signal.SIGTERM

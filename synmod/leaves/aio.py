@@ -2,13 +2,14 @@
 
 Floor: 2. On asyncio, tasks end in the manner of `asyncio.TaskGroup`; on trio they run in a task group of anyio.
 Cancel scopes, threads and limiters are anyio's, which is imported by the first scope, thread or trio task group.
-State: one ContextVar, the clock that a test injects.
+State: one ContextVar, the clock that a test injects; the locks that a forked child finds free.
 Must never know: modules, models, what a call is.
 """
 
 import asyncio
 import contextlib
 import inspect
+import os
 import sys
 import threading
 import time
@@ -16,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, Final, Literal, NoReturn, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast
+from weakref import WeakSet
 
 from synmod.errors import add_note, notes_of
 
@@ -80,6 +82,61 @@ def is_cancellation(error: BaseException | None) -> bool:
     cancelled = getattr(sys.modules.get("trio"), "Cancelled", None)
     return cancelled is not None and isinstance(error, cancelled)
 
+
+# -- loops that end, and processes that fork -------------------------------------------------------------------------
+
+
+class Home(NamedTuple):
+    """The event loop and the process in which work runs.
+
+    Attributes:
+        loop: The loop of asyncio; None on trio, which ends no run before its tasks, and outside a loop.
+        process: The id of the process.
+
+    Example:
+        >>> Home.here().has_ended()
+        False
+    """
+
+    loop: asyncio.AbstractEventLoop | None
+    process: int
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return the loop and the process that run this code."""
+        return cls(asyncio._get_running_loop(), os.getpid())
+
+    def has_ended(self) -> bool:
+        """Whether its tasks never go on: the loop was closed under them, or stayed in the parent of this process."""
+        return self.process != os.getpid() or (self.loop is not None and self.loop.is_closed())
+
+
+def in_forked_child(function: Callable[[], object]) -> None:
+    """Let a function run first in every forked child of this process; there are none on Windows."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+_LOCKS: Final[WeakSet[Any]] = WeakSet()
+
+
+def lock() -> threading.RLock:
+    """Return a lock that a forked child finds free, whichever thread of the parent held it at that moment.
+
+    It is re-entrant, since the collector may close a coroutine, which ends its work, while the lock is held.
+    """
+    made = threading.RLock()
+    _LOCKS.add(made)
+    return made
+
+
+def _free_locks() -> None:
+    """Free the locks in a forked child, in the way of the standard library's own locks."""
+    for each in _LOCKS:
+        each._at_fork_reinit()
+
+
+in_forked_child(_free_locks)
 
 # -- tasks -----------------------------------------------------------------------------------------------------------
 
@@ -474,11 +531,16 @@ async def close_generator(source: Any) -> None:
 # -- signals ---------------------------------------------------------------------------------------------------------
 
 
+_LOOK_S: Final = 1.0
+"""How often a task looks whether a loop other than its own, for which it waits, was closed."""
+
+
 class Signal:
     """An event that happens once, and that tasks of any loop, thread or library may wait for.
 
     Attributes:
         is_set: Whether it has happened.
+        home: Where it was made, and where what sets it runs.
 
     Example:
         >>> signal = Signal()
@@ -489,12 +551,18 @@ class Signal:
     Source: trio.Event; differs: belongs to no loop, and `set` may be called from anywhere.
     """
 
-    __slots__ = ("_lock", "_waiters", "is_set")
+    __slots__ = ("_lock", "_waiters", "home", "is_set")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiters: set[Callable[[], object]] = set()
         self.is_set = False
+        self.home = Home.here()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it never happens: the loop of what would set it was closed, or is that of the parent process."""
+        return not self.is_set and self.home.has_ended()
 
     def set(self) -> None:
         """Wake all waiters, present and future; may be called from any thread, any number of times."""
@@ -507,8 +575,8 @@ class Signal:
                 wake()
 
     async def wait(self) -> None:
-        """Wait until it has happened; return at once if it has. A cancelled waiter leaves nothing behind."""
-        if self.is_set:
+        """Wait until it has happened, or is lost; return at once if so. A cancelled waiter leaves nothing behind."""
+        if self.is_set or self.is_lost:
             return
         gate = Gate()
         trio = running_trio()
@@ -526,7 +594,11 @@ class Signal:
                 return
             self._waiters.add(wake)
         try:
-            await gate.wait()
+            if self.home == Home.here():
+                await gate.wait()
+            while not (self.is_set or self.is_lost):
+                with deadline_scope(_LOOK_S):
+                    await gate.wait()
         finally:
             with self._lock:
                 self._waiters.discard(wake)

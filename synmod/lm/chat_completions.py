@@ -15,7 +15,7 @@ import socket
 import ssl
 import traceback
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -346,23 +346,36 @@ def _opened() -> tuple[ClientSession, WeakSet[DirectAdapter]]:
 
 
 class PerLoop(Generic[T]):
-    """A resource per event loop of asyncio: opened when first needed, closed when the loop ends."""
+    """A resource per event loop of asyncio: opened when first needed, closed when the loop ends.
 
-    def __init__(self, opened: Callable[[], T], close: Callable[[Loop, T], Coroutine[Any, Any, None]]) -> None:
+    Args:
+        opened: Opens a resource.
+        close: Closes it, in its loop.
+        drop: Frees it where its loop was closed before, or belongs to the parent of this forked process.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[], T],
+        close: Callable[[Loop, T], Coroutine[Any, Any, None]],
+        drop: Callable[[T], object] = lambda _: None,
+    ) -> None:
         self._opened = opened
         self._close = close
+        self._drop = drop
         self._held: dict[Loop, tuple[T, AsyncGenerator[None]]] = {}
-        atexit.register(self._close_abandoned, at_exit=True)
+        atexit.register(self._close_all)
+        aio.in_forked_child(lambda: self._abandon(self._held))
 
     async def get(self) -> T:
         """Return the resource of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._held:
-            self._close_abandoned()
+            self._abandon([each for each in list(self._held) if each.is_closed()])
             held = self._opened()
-            ending = self._until_the_loop_ends(loop, held)
-            await anext(ending)  # the loop now tracks the generator, and closes it when it ends
+            ending = self._until_the_loop_ends(loop)
             self._held[loop] = held, ending
+            await anext(ending)  # the loop now tracks the generator, and closes it when it ends
         return self._held[loop][0]
 
     def here(self) -> T | None:
@@ -375,25 +388,52 @@ class PerLoop(Generic[T]):
         if found := self._held.get(asyncio.get_running_loop()):
             await found[1].aclose()
 
-    async def _until_the_loop_ends(self, loop: Loop, held: T) -> AsyncGenerator[None]:
+    async def _until_the_loop_ends(self, loop: Loop) -> AsyncGenerator[None]:
         """Wait to be closed, by `aclose` or by the end of the loop."""
         try:
             yield
         finally:
-            self._held.pop(loop, None)
-            await self._close(loop, held)
+            if found := self._held.pop(loop, None):
+                await self._close(loop, found[0])
 
-    def _close_abandoned(self, *, at_exit: bool = False) -> None:
-        """Close the resources of loops that were closed without shutdown; at exit also those of loops never closed."""
-        for loop, (held, ending) in list(self._held.items()):
-            if loop.is_closed():
-                self._held.pop(loop, None)
-                aio.drive(self._close(loop, held))  # a closed loop cannot wait
-            elif at_exit and not loop.is_running():
+    def _abandon(self, loops: Iterable[Loop]) -> None:
+        """Drop the resources of loops that cannot close them."""
+        for loop in list(loops):
+            if found := self._held.pop(loop, None):  # else another thread has dropped it
+                self._drop(found[0])
+                aio.drive(found[1].aclose())  # ends at once, since nothing is held
+
+    def _close_all(self) -> None:
+        """Close the resources of the loops that do not run, at the end of the process."""
+        self._abandon([loop for loop in list(self._held) if loop.is_closed()])
+        for loop, (_, ending) in list(self._held.items()):
+            if not loop.is_running():
                 loop.run_until_complete(ending.aclose())
 
 
-_SESSIONS: Final = PerLoop(_opened, lambda _, held: held[0].close())
+def _drop_session(held: tuple[ClientSession, WeakSet[DirectAdapter]]) -> None:
+    """Close the sockets of a session one by one.
+
+    Neither aiohttp nor asyncio has a public way to do so without their loop. The selector, which a forked child shares
+    with its parent, is not touched.
+    """
+    session = held[0]
+    connector: Any = session.connector
+    idle = [protocol for connections in connector._conns.values() for protocol, *_ in connections]
+    for protocol in (*idle, *connector._acquired):
+        tls: Any = getattr(protocol.transport, "_ssl_protocol", None)
+        transport: Any = protocol.transport if tls is None else tls._transport
+        close = getattr(transport, "_call_connection_lost", None)
+        if close is not None:  # uvloop closes its sockets with the loop
+            with suppress(RuntimeError):  # a closed loop schedules no callbacks
+                close(None)
+    connector._conns.clear()
+    connector._acquired.clear()
+    connector._closed = True
+    session.detach()
+
+
+_SESSIONS: Final = PerLoop(_opened, lambda _, held: held[0].close(), _drop_session)
 
 
 # -- bodies and replies ----------------------------------------------------------------------------------------------

@@ -257,8 +257,6 @@ def _imported() -> Any:
 
 async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None:
     """Stop the logging task that litellm left in a loop, and close the clients that it keeps for it."""
-    if loop.is_closed():
-        return
     for _ in range(10):  # litellm's background tasks need some turns until its worker knows this loop
         await asyncio.sleep(0)
     worker = getattr(sys.modules.get("litellm.litellm_core_utils.logging_worker"), "GLOBAL_LOGGING_WORKER", None)

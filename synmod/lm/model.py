@@ -6,7 +6,6 @@ stands in for others.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -180,7 +179,7 @@ class SharedModel:
 
 
 _BY_STRING: Final[dict[tuple[type, str], SharedModel]] = {}
-_MAKING: Final = threading.Lock()
+_MAKING: Final = aio.lock()
 
 
 class TextRules(Protocol):

@@ -11,9 +11,8 @@ import json
 import math
 import os
 import re
-import threading
 import typing
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
@@ -114,6 +113,8 @@ def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigEr
 
 _WINDOW_S: Final = 60.0
 _SHORTEST_WAIT_S: Final = 0.001  # so that rounding cannot cause a busy loop
+_LOOK_S: Final = 1.0  # until a turn looks whether another loop that shares its limit was closed
+_LOOKS_PER_S: Final = 1_000  # of all turns that wait
 
 
 class Limit:
@@ -121,7 +122,8 @@ class Limit:
 
     First come, first served; a call that is cancelled or times out while it waits takes up no room. Tokens are
     estimated when a request is sent (characters / 3 plus `max_tokens`), and corrected by its reply.
-    One Limit serves all tasks, threads and event loops of the process; it is not shared with other processes.
+    One Limit serves all tasks, threads and event loops of the process; it is not shared with other processes. The room
+    of requests whose loop was closed before they ended is free again within a second or so.
 
     Args:
         concurrency: Requests under way at once.
@@ -139,7 +141,7 @@ class Limit:
     Source: sliding-window logs of API gateways; differs: tokens are reserved before and corrected after.
     """
 
-    __slots__ = ("_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
+    __slots__ = ("_homes", "_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
 
     @checks_keywords
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
@@ -148,7 +150,8 @@ class Limit:
             whole(f"Limit: {name}", number, error=ConfigError)
         if not self.numbers():
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine, which ends its turn, in here
+        self._lock = aio.lock()
+        self._homes: Counter[aio.Home] = Counter()  # of all turns, waiting and under way
         self._queue: deque[Turn] = deque()
         self._running = 0
         self._log: deque[Turn] = deque()
@@ -173,8 +176,10 @@ class Limit:
 
     def _seconds_to(self, turn: Turn) -> float:
         """Return how long a turn must wait at least: 0 if it may begin, infinity if the end of another wakes it."""
-        if self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency):
-            return math.inf
+        if len(self._homes) > 1 and self._must_wait(turn):
+            self._forget_ended()
+        if self._must_wait(turn):
+            return math.inf if len(self._homes) == 1 else max(_LOOK_S, len(self._queue) / _LOOKS_PER_S)
         now = aio.steady_time()
         while self._log and now - self._log[0].began >= _WINDOW_S:
             self._forget(self._log[0])
@@ -186,6 +191,25 @@ class Limit:
                 break
             requests, tokens, ready = requests - 1, tokens - sent.tokens, sent.began + _WINDOW_S
         return max(ready - now, _SHORTEST_WAIT_S) if ready > now else 0.0
+
+    def _must_wait(self, turn: Turn) -> bool:
+        """Whether others are before a turn, or all places are taken."""
+        return self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency)
+
+    def _forget_ended(self) -> None:
+        """Remove the turns whose loop was closed, or is that of the parent process."""
+        for home in [home for home in self._homes if home.has_ended()]:
+            waiting = [turn for turn in self._queue if turn.home == home]
+            self._queue = deque(turn for turn in self._queue if turn.home != home)
+            self._running -= self._homes.pop(home) - len(waiting)
+        self._wake()
+
+    def _leave(self, turn: Turn) -> bool:
+        """Count a turn that has ended; return whether it had not been forgotten."""
+        left = self._homes.pop(turn.home, 0) - 1
+        if left > 0:
+            self._homes[turn.home] = left
+        return left >= 0
 
     def _begin(self, turn: Turn) -> None:
         """Log a request that is sent now."""
@@ -211,13 +235,14 @@ class Limit:
 class Turn:
     """The turn of one request under a limit."""
 
-    __slots__ = ("_limit", "began", "is_logged", "signal", "tokens")
+    __slots__ = ("_limit", "began", "home", "is_logged", "signal", "tokens")
 
     def __init__(self, limit: Limit, tokens: int) -> None:
         self._limit = limit
         self.tokens = tokens
         self.began = 0.0
         self.is_logged = False
+        self.home = aio.Home.here()
         self.signal = aio.Signal()
 
     async def begin(self) -> None:
@@ -232,18 +257,22 @@ class Turn:
             raise RequestError(f"the request never fits into the limit of tpm={most}: {got}; {remedy}", sent=False)
         with limit._lock:
             limit._queue.append(self)
+            limit._homes[self.home] += 1
+        begun = False
         try:
             while True:
                 with limit._lock:
                     seconds = limit._seconds_to(self)
                     if not seconds:
                         limit._begin(self)
+                        begun = True
                         return
                     self.signal = aio.Signal()
                 await _set_or_over(self.signal, seconds)
         finally:
             with limit._lock:
-                limit._queue.remove(self)
+                if begun or limit._leave(self):
+                    limit._queue.remove(self)
                 limit._wake()
 
     def settle(self, tokens: int) -> None:
@@ -255,7 +284,7 @@ class Turn:
     def end(self, *, sent: bool) -> None:
         """Make room for the next request; remove one that was not sent from the log."""
         with self._limit._lock:
-            self._limit._running -= 1
+            self._limit._running -= self._limit._leave(self)
             if not sent:
                 self._limit._forget(self)
             self._limit._wake()

@@ -7,7 +7,6 @@ running code is part of.
 import copy
 import dataclasses
 import re
-import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
@@ -22,7 +21,7 @@ from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, extend_p
 
 _BUILDING: "ContextVar[Build | None]" = ContextVar("synmod_building", default=None)
 
-_LOCK = threading.RLock()
+_LOCK = leaves.aio.lock()
 """Guards `record.building`, the builds' `befores` and `waits_for`; held for a few instructions, never across an await.
 Reentrant: a coroutine that the garbage collector closes while the lock is held may end a build."""
 
@@ -150,11 +149,18 @@ class Build:
                 record.building = None
             if kept:
                 record.ready = record.built and record.sealed and record.building is None
-        self.befores = {}
+        self.befores, self.values = {}, {}
         frame = scope.current_call()
         own = frame.root.paths if kept and frame is not None else None
         for before in befores:  # path tables of other programs that list these modules are outdated
             outdate(before.module._record, own if isinstance(own, PathTable) else None)
+
+    def undo_lost(self) -> None:
+        """Undo the builds of the chain whose loop was closed before they ended."""
+        for build in self.chain():
+            if build.over.is_lost:
+                build._end(kept=False)
+                build.over.set()
 
     @property
     def around(self) -> "Build | None":
@@ -258,6 +264,8 @@ def take_turn(module: Module) -> tuple[Build | None, Build | None]:
     """
     record, current = module._record, current_build()
     with _LOCK:
+        if record.building is not None:
+            record.building.undo_lost()
         other = record.building
         if other is None:
             if not record.built:

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import sqlite3
-import threading
 import unicodedata
 import weakref
 from array import array
@@ -152,7 +151,7 @@ class StoredIndex(Index):
         self.name = os.path.splitext(os.path.basename(self.path or "memory"))[0] if name is None else name
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise errors.ConfigError(f"{who}: name is {name!r:.100}; write a text.")
-        self._lock = threading.Lock()
+        self._lock = aio.lock()
         self._one_thread = aio.ThreadLimit(1)
         self._connection: sqlite3.Connection | None = None
         self._process = 0

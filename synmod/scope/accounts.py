@@ -227,7 +227,7 @@ class Spent:
         return Spent(calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd, tool_calls)
 
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = leaves.aio.lock()
 """Held while budgets are read or changed: a request reserves in all that enclose it, or in none. Re-entrant, since the
 collector may close a coroutine in here, which ends a request."""
 

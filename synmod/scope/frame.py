@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from synmod import data, errors
-from synmod.leaves import did_you_mean, new_run_id, with_label
+from synmod.leaves import aio, did_you_mean, new_run_id, with_label
 
 PHASES: Final = ("inference", "reward", "optimizer")
 
@@ -420,7 +420,7 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 _NO_PATHS: Final[Mapping[int, str]] = {}
-_FIRST_USE: Final = threading.RLock()  # held while a run gets its id or its meter; re-entrant because of the collector
+_FIRST_USE: Final = aio.lock()  # held while a run gets its id or its meter; re-entrant because of the collector
 
 Reward: TypeAlias = tuple[str, str | None, float]
 """Path of the module, name of the reward or None, value."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
+from synmod.leaves import aio
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -280,7 +281,7 @@ class Logger(Hook):
         self._logger.log(self._level, "%s", "  ".join(parts))
 
 
-_WRITING = threading.RLock()
+_WRITING = aio.lock()
 """Shared by all Recorders, since several may write to one file; re-entrant, since the collector may end a call here."""
 
 

@@ -5,7 +5,6 @@ caller; for an entry call, to the lane of the skip frame. When it fails, its lan
 that nested calls committed. So a retry finds the lane unchanged.
 """
 
-import threading
 from collections.abc import Generator, Iterable, Iterator, KeysView, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -13,7 +12,7 @@ from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
 from synmod import data, errors, module, registry, scope, tree
-from synmod.leaves import Json, check_name, frozen, is_object, parse_path, path_str, thaw
+from synmod.leaves import Json, aio, check_name, frozen, is_object, parse_path, path_str, thaw
 
 # -- Namespaces: identities that separate skips of the same name -------------------------------------------------------
 
@@ -86,7 +85,7 @@ tree.register_impl(
 
 # -- the lane ----------------------------------------------------------------------------------------------------------
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = aio.lock()
 """Held for a few instructions while lanes change, never across an await. Reentrant: a coroutine that the garbage
 collector closes in the meantime may drop its lane."""
 

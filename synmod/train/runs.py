@@ -8,15 +8,27 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing, con
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from io import FileIO
 from pathlib import Path
 from types import CodeType, EllipsisType, FunctionType
 from typing import Any, Final, TypeAlias, cast
+from weakref import WeakSet
 
 from synmod import lm
 from synmod.cache import Cache, key_of
 from synmod.data import JsonDataModel, Schema, dump_json, parse_json, schema_of
-from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, RunError
-from synmod.leaves import Json, __version__, current_clock, frozen_dict, is_object, json_equal, wall_time, write_atomic
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, JournalError, RunError
+from synmod.leaves import (
+    Json,
+    __version__,
+    aio,
+    current_clock,
+    frozen_dict,
+    is_object,
+    json_equal,
+    wall_time,
+    write_atomic,
+)
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
@@ -595,26 +607,55 @@ def run_from(given: Any) -> Run | None:
     return given if given is None or isinstance(given, Run) else Run(given)
 
 
+_LOCKS: Final[WeakSet[FileIO]] = WeakSet()
+"""The lock files that this process holds. A forked child closes its copies: a lock ends with the last of them."""
+
+aio.in_forked_child(lambda: [file.close() for file in list(_LOCKS)])
+
+
 @contextmanager
-def _locked(file: Path, folder: Path) -> Generator[None]:
-    """Hold a file by a lock of the operating system, which ends with its holder.
+def _locked(path: Path, folder: Path) -> Generator[FileIO]:
+    """Hold a file by a lock of the operating system, which ends with its holder, and yield it.
 
     Raises:
         RunError: Another one holds it; names its process.
+        JournalError: The file cannot be locked.
     """
     import fcntl  # which Windows lacks
 
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
+    with FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(descriptor, 20).decode("ascii", "replace").strip() or "unknown"
-            raise RunError(
-                f"{folder}: the run is under way in process {holder}. Wait for it, or use another folder."
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{folder}: {_holder(file.read(20))}") from None
+        except OSError as error:
+            raise JournalError(
+                f"{path}: {error.strerror}: the file system cannot lock the run, so that two processes could write to "
+                "it. Keep the run on a local disk, or mount this one with locks."
+            ) from error
+        _LOCKS.add(file)
+        file.truncate(0)
+        os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
+        yield file
+
+
+def _holder(text: bytes) -> str:
+    """Return the message on a run that another process holds, with what stands in its lock file."""
+    holder = text.decode("ascii", "replace").strip() or "unknown"
+    if holder.isdecimal() and not _is_alive(int(holder)):
+        return (
+            f"the run is held in the name of process {holder}, which is gone: a process that it has started, or one "
+            "on another machine, still holds the lock. End it, or use another folder."
+        )
+    return f"the run is under way in process {holder}. Wait for it, or use another folder."
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is a process of this number here."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import signal
 import subprocess
 import sys
@@ -371,3 +372,42 @@ def test_in_thread_keeps_the_signature_and_refuses_coroutines():
         in_thread(add)
     with pytest.raises(ArgumentError):
         in_thread(3)
+
+
+CHILDREN = """
+    import multiprocessing, os, signal, warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # of Python, about threads
+    context = multiprocessing.get_context("fork")
+
+    def work():
+        if NESTED:
+            run(asyncio.sleep, 60)
+        time.sleep(60)
+
+    async def main():
+        child = context.Process(target=work)
+        child.start()
+        await asyncio.sleep(0.5)
+        child.terminate()
+        child.join(10)
+        print("child", child.exitcode, flush=True)
+        with context.Pool(2) as pool:
+            pool.apply_async(time.sleep, (60,))
+            await asyncio.sleep(0.2)
+        pool.join()
+        print("pool", flush=True)
+        print("own handler", signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL)
+
+    print("ready", flush=True)
+    run(main)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize(("nested", "code"), [(False, -signal.SIGTERM), (True, 143)])
+@pytest.mark.slow
+@pytest.mark.interpreter
+def test_sigterm_ends_a_child_that_was_forked_inside_a_run(nested, code):
+    """By the default handler, or by that of its own run; the parent's handlers stay."""
+    ended, output, errors = script(CHILDREN.replace("NESTED", str(nested)))
+    assert (ended, output.splitlines(), errors) == (0, [f"child {code}", "pool", "own handler True"], "")

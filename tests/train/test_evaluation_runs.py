@@ -1,10 +1,12 @@
 """evaluate(run=): an evaluation that was killed goes on by the same line, without running again what has finished."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -248,3 +250,81 @@ async def test_half_a_character_in_the_text_of_a_failure_is_escaped(tmp_path):
     rows = [Query(text=text) for text in "ab"]
     first, again = [(await sm.evaluate(Halved(), rows, run=tmp_path, max_errors=None)).errors for _ in range(2)]
     assert [error.error.message for error in first] == [error.error.message for error in again] == ["half a \\ud800"]
+
+
+WITH_WORKERS = """
+import asyncio, multiprocessing, os, sys, time, warnings
+from concurrent.futures import ProcessPoolExecutor
+import synmod as sm
+from synmod.testing import SchemaLM
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of Python, about threads
+
+class Query(sm.DataModel):
+    text: str
+
+class Answer(sm.DataModel):
+    answer: str
+
+def judge(number):
+    with open(sys.argv[2], "a") as file:
+        file.write("x")
+    return 1.0
+
+async def reward(y_true, y_pred):
+    return await asyncio.get_running_loop().run_in_executor(pool, judge, 1)
+
+async def main():
+    global pool
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(METHOD)) as pool:
+        rows = [(Query(text=str(n)), Answer(answer="a")) for n in range(60)]
+        result = await sm.evaluate(sm.Generator(Answer, language_model=SchemaLM()), rows, reward=reward,
+                                   run=sys.argv[1], concurrency=4)
+        print(result.score, len(result.results))
+
+if __name__ == "__main__":
+    RUN(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.interpreter
+@pytest.mark.parametrize(("method", "run"), [("fork", "sm.run"), ("fork", "asyncio.run"), ("spawn", "sm.run")])
+def test_a_run_goes_on_though_worker_processes_outlive_it(method, run, tmp_path):
+    """The lock of a killed process does not live on in the processes that it forked."""
+    script, folder, count = tmp_path / "script.py", tmp_path / "run", tmp_path / "count"
+    script.write_text(WITH_WORKERS.replace("METHOD", repr(method)).replace("RUN(", f"{run}("))
+    command = [sys.executable, str(script), str(folder), str(count)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        while process.poll() is None and (not count.exists() or count.stat().st_size < 3):
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "1.0 60\n", done.stderr
+        assert count.stat().st_size <= 60 + 4
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_lock_that_outlives_its_process_is_explained(tmp_path, monkeypatch):
+    """Where the process in the lock file is gone, and where the file system has no locks, with the system's words."""
+    fcntl = pytest.importorskip("fcntl")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with open(tmp_path / "lock", "w") as file:
+        file.write(f"{gone.pid}\n")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(sm.RunError, match=f"process {gone.pid}, which is gone"):
+            asyncio.run(sm.evaluate(Echo(), ROWS, reward=right, run=tmp_path))
+    no_locks = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    def refuse(*_):
+        raise no_locks
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(sm.JournalError, match="lock: No locks available.*local disk") as caught:
+        asyncio.run(sm.evaluate(Echo(), ROWS, reward=right, run=tmp_path))
+    assert caught.value.__cause__ is no_locks
