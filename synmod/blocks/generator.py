@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from synmod import data, lm, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, SynmodWarning
 from synmod.leaves import Json, frozen
-from synmod.module import Module, ModuleOptions
+from synmod.module import Held, Module, ModuleOptions
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
@@ -239,6 +239,7 @@ class Generator(Module, Generic[M]):
         }
         if language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
+        taken = {"instructions": instructions, "examples": examples}
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(asked)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
@@ -252,6 +253,10 @@ class Generator(Module, Generic[M]):
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
+        given = self._record.arguments or {}
+        for name, value in taken.items():
+            if value is not None and given.get(name) == value:  # in whatever form it was given
+                given = self._record.arguments = {**given, name: Held(value)}
         if not return_inputs:
             self.output_spec = form.output
 

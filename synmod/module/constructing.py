@@ -14,7 +14,7 @@ from synmod import data, errors, leaves, lm, scope, tree
 
 from .calling import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, ModuleOptions, check_class, is_base
-from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, where
+from .record import ABSENT, LABELS, Held, Module, ModuleRecord, attribute_of, where
 from .structure import running_own_build, waits_for_itself
 
 _NEVER_RECORDED = "hooks"
@@ -163,6 +163,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
     if name in LABELS:
         return getattr(record, name) if is_passed_on(record, name) else given
     present = attribute_of(module, name)
+    given = given.given if isinstance(given, Held) else given
     if name in record.reassigned:
         if present is ABSENT and isinstance(inspect.getattr_static(module, name, None), property):
             present = getattr(module, name)
@@ -171,6 +172,41 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
     if isinstance(given, str) and isinstance(present, lm.SharedModel):
         return present  # the model that the string named
     return given
+
+
+def note_held(module: Module) -> None:
+    """Mark each recorded argument that a Variable of the same name holds as it was given.
+
+    Where the module keeps something out of files, that may have been made of the argument, which stays recorded.
+    """
+    record, attributes = module._record, module.__dict__
+    if record.statics or record.declaration.ignored:
+        return
+    arguments: Mapping[str, Any] = record.arguments or {}
+    for name, value in arguments.items():
+        variable = attributes.get(name)
+        if isinstance(variable, tree.Variable) and _holds(variable, value):
+            record.arguments = arguments = {**arguments, name: Held(value)}
+
+
+def note_loaded(module: Module, values: Mapping[str, Any]) -> None:
+    """Record the arguments that a file holds in its state: those of another value than the constructor gave."""
+    record, attributes = module._record, module.__dict__
+    arguments: Mapping[str, Any] | None = record.arguments
+    for name, value in values.items() if arguments is not None else ():
+        variable = attributes.get(name)
+        if isinstance(variable, tree.Variable) and not _holds(variable, value):
+            record.arguments = arguments = {**(arguments or {}), name: Held(value)}
+
+
+def _holds(variable: tree.Variable, value: Any) -> bool:
+    """Whether a value is the JSON value of a Variable."""
+    try:
+        return type(value) in (str, int, float, bool, list, dict, type(None)) and data.json_equal(
+            leaves.frozen(value), variable.snapshot()[0]
+        )
+    except errors.DataError:
+        return False
 
 
 def is_passed_on(record: ModuleRecord, label: str) -> bool:
@@ -213,7 +249,8 @@ def constructor_call(module: Module) -> str:
     record, shown = module._record, ["..."]
     if record.arguments is not None:
         try:
-            shown = _shown_arguments(record.declaration.init or inspect.Signature(), record.arguments)
+            given = {name: x.given if isinstance(x, Held) else x for name, x in record.arguments.items()}
+            shown = _shown_arguments(record.declaration.init or inspect.Signature(), given)
         except RecursionError:
             pass
     return f"{type(module).__name__}({', '.join(shown)}){_shown_skips(record.declaration.skips)}"
@@ -491,6 +528,7 @@ class ModuleMeta(ABCMeta):
                 record = module._record
                 record.arguments = arguments
                 cls.__init__(module, *args, **kwargs)
+                note_held(module)
                 record.given = (record.name, record.description, record.trainable)
                 record.constructed = True
             return module

@@ -13,6 +13,14 @@ from synmod import errors, leaves, scope, tree
 Module: TypeAlias = Any
 """The annotation for modules in the files that `module` imports, which cannot import the class."""
 
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A recorded argument that a Variable of the same name holds since; no file holds it beside the state."""
+
+    given: Any
+
+
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})
 """Fields of the record with properties or methods of the same name on `Module`."""
 

@@ -5,6 +5,7 @@ first pass nothing is made, and no code of a class runs; in the second the const
 children that they make are adopted where they match their records.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutine
@@ -16,13 +17,23 @@ from synmod import lm, retrieval
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str
-from synmod.module import Module, read_build_config, seal
+from synmod.module import Module, note_loaded, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
 from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, made_lm
 from .names import checked_value, named_schema, user_code
-from .records import NO_VALUE, NodeEntry, check_nodes, check_variable, needed_nodes, restored_flow, with_schemas
+from .records import (
+    NO_VALUE,
+    NodeEntry,
+    check_nodes,
+    check_variable,
+    held_arguments,
+    is_required,
+    needed_nodes,
+    restored_flow,
+    with_schemas,
+)
 from .terms import Place, Term, TermReader, TermWriter, references
 
 LanguageModels = Mapping[str, lm.SharedModel | str] | lm.LanguageModel | str | None
@@ -173,7 +184,8 @@ class _Loader:
 
     def __init__(self, sections: dict[str, Json], custom_objects: Any, language_models: Any, indexes: Any) -> None:
         graph = check_record(sections["graph"], ("graph",), ("root", "nodes", "variables"))
-        check(sections.get("state", {}), ("state",), dict)
+        self._state: dict[str, Json] = check(sections.get("state", {}), ("state",), dict)
+        self._paths = list(self._state)
         self._root = graph["root"]
         nodes: list[Json] = check(graph["nodes"], ("graph", "nodes"), list)
         variables: list[Json] = check(graph["variables"], ("graph", "variables"), list)
@@ -186,12 +198,12 @@ class _Loader:
         """The terms of these objects, by identity."""
         self._late: dict[int, set[str]] = {}
         """The recorded attributes that the constructor of each module has not made."""
+        self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
+        self._nodes = check_nodes(nodes, self._terms)
         supplied = self.supplied = SuppliedModels(language_models, self._models, nodes)
         for name, model in self._models.items():
             check_lm(name, model, self._terms.resolver, self._terms.read, is_supplied=name in supplied.by_name)
         check_fallbacks(self._models)
-        self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
-        self._nodes = check_nodes(nodes, self._terms)
         for name, model in {**self._settled_texts(), **supplied.by_name}.items():
             self._enter("language_model", name, model)
         self._enter_indexes(indexes)
@@ -339,9 +351,10 @@ class _Loader:
         with user_code(entry.where, cls, lambda: self._path(entry)):
             if entry.impl.is_module:
                 where = (*entry.where, "config")
-                node = cls.from_config(
-                    {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
-                )
+                config = {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
+                held = self._held_arguments(entry)
+                node = cls.from_config({**config, **{name: x for name, x in held.items() if is_required(cls, name)}})
+                note_loaded(node, {name: value for name, value in held.items() if value is not None})
             elif issubclass(cls, retrieval.Index):
                 node = cls.unbound(_index_name(entry))
             else:
@@ -350,6 +363,18 @@ class _Loader:
             raise load_fault(entry.where, f"{cls.__qualname__} made a {type(node).__name__} instead of itself.")
         self._enter("node", entry.index, node)
         self._adopt(entry, node)
+
+    def _held_arguments(self, entry: NodeEntry) -> dict[str, Json]:
+        """Return the arguments that a file holds in its state alone; None for one in a graph without values.
+
+        A state lists the Variables in their order; where an edit has changed that, it is applied all the same.
+        """
+        held: dict[str, Json] = {}
+        for name, index in entry.held_arguments().items():
+            path = self._paths[index] if index < len(self._paths) else ""
+            is_found = path.rpartition("/")[2] == name
+            held[name] = json.loads(json.dumps(self._state[path])) if is_found else None
+        return held
 
     def _path(self, entry: NodeEntry) -> str:
         """Return the path of a node in the program, for messages."""
@@ -419,7 +444,10 @@ class _Loader:
             return False
         try:
             if entry.impl.is_module:
-                recorded, config = entry.record["config"], live.get_config()
+                recorded, config = dict(entry.record["config"]), live.get_config()
+                for name in held_arguments(live):  # adopted with its Variable
+                    recorded.pop(name, None)
+                    config.pop(name, None)
             else:
                 recorded, config = {"": {"json": entry.record["metadata"]}}, {"": entry.impl.flatten(live)[1]}
         except SynmodError:

@@ -14,6 +14,7 @@ import synmod as sm
 from synmod.leaves.frozen import json_equal
 from synmod.saving import dumps, load, loads, save
 from synmod.testing import ScriptedLM, assert_saves
+from tests.saving.hostile import edited, sections_of
 from tests.saving.programs import (
     Answer,
     Asks,
@@ -621,3 +622,79 @@ async def test_a_list_that_build_puts_into_two_attributes_stays_one():
     again = sm.loads(sm.dumps(module))
     await again(Query(question="b"))
     assert again.items == again.view["items"] == ["a", "b"]
+
+
+@sm.register("tests_saving")
+class Tuned(sm.Module):
+    """Holds some of its arguments in Variables of the same names."""
+
+    def __init__(self, rows, style="brief", shouted="x", number=1):
+        super().__init__()
+        self.rows = sm.Param(rows)
+        self.style = sm.Param(style)
+        self.shouted = sm.Param(shouted.upper())
+        self.number = number
+
+    async def call(self, inputs):
+        return inputs
+
+
+@sm.register("tests_saving")
+class Derives(sm.Module):
+    """Makes something of an argument that no file holds."""
+
+    def __init__(self, style="brief"):
+        super().__init__()
+        self.style = sm.Param(style)
+        self.index = sm.static({style: 1})
+
+    async def call(self, inputs):
+        return inputs
+
+
+@pytest.mark.parametrize(
+    ("make", "held"),
+    [
+        (lambda: sm.Generator(Answer, instructions="First. "), ["instructions"]),
+        (lambda: sm.ChainOfThought(Answer, instructions="First."), ["instructions"]),
+        (lambda: sm.SelfCritique(data_model=Answer, instructions="First."), ["instructions"]),
+        (lambda: sm.Decision(["First.", "Second."], instructions="First."), ["instructions"]),
+        (
+            lambda: sm.Generator(
+                examples=[{"inputs": {"a": "First."}, "outputs": {"b": 1}}], schema={"type": "object"}
+            ),
+            ["examples"],
+        ),
+        (lambda: Tuned(rows=[{"a": "First."}], style="First."), ["rows", "style"]),
+    ],
+)
+def test_what_a_variable_holds_stands_in_the_state_alone(make, held):
+    """So an edit of the one place works; the arguments are recorded again by a load."""
+    module = make()
+    text = dumps(module)
+    assert not {*held} & {*sections_of(text)["graph"]["nodes"][0]["config"]}
+    again = loads(text)
+    assert dumps(again) == text
+    assert {*held} <= {*again.get_config()}
+    state = sections_of(text)["state"]
+    after = {path: json.loads(json.dumps(value).replace("First.", "Edited.")) for path, value in state.items()}
+    changed = loads(edited(text, lambda sections: sections.update(state=after)))
+    assert sm.state(changed).to_json() == after
+    for name in held:
+        getattr(module, name).assign(after[name])
+    assert sm.state(loads(dumps(module))).to_json() == after
+    graph = sm.graphdef(module)
+    twin = sm.merge(sm.GraphDef.from_json(graph.to_json()), sm.state(module))
+    assert dumps(twin) == dumps(module)
+
+
+def test_an_argument_that_a_variable_does_not_hold_as_it_was_given_stays():
+    """It was changed on the way, or something that no file holds was made of it; files with both load as before."""
+    tuned = sections_of(dumps(Tuned([], shouted="loud", number=3)))
+    assert tuned["graph"]["nodes"][0]["config"] == {"shouted": {"json": "loud"}, "number": {"json": 3}}
+    again = loads(dumps(Derives("long")))
+    assert again.index == {"long": 1}
+    text = dumps(sm.Generator(Answer, instructions="Now."))
+    before = edited(text, lambda s: s["graph"]["nodes"][0]["config"].update(instructions={"json": "Then."}))
+    assert loads(before).instructions.value == "Now."
+    assert dumps(loads(before)) == text
