@@ -13,7 +13,9 @@ from synmod.leaves import dump_json, frozen, json_equal, parse_frozen, parse_jso
 
 from . import ops
 from .checking import schema_from
-from .validation import dump, is_valid, problems, schema_of_class, typed_instance, validate, validator_faults
+from .validation import (
+    dump, is_valid, plain_json, problems, schema_of_class, typed_instance, validate, validator_faults,
+)
 from .merge import items_of, with_items
 from .messages import (
     TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Rating, Score,
@@ -33,6 +35,7 @@ __all__ = [
     "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
     "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of",
     "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json",
-    "parts_of", "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol", "target_of", "thaw",
-    "to_value", "trusted_schema", "typed_instance", "validate", "validator_faults", "with_items", "wrap",
+    "parts_of", "plain_json", "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol",
+    "target_of", "thaw", "to_value", "trusted_schema", "typed_instance", "validate", "validator_faults", "with_items",
+    "wrap",
 ]

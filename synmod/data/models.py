@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, cast, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypeVar
@@ -410,7 +410,7 @@ class JsonDataModel(Described[ModelT]):
             return json_equal(self._json, other._json)
         if isinstance(other, BaseModel) and hasattr(type(other), "__synmod_json__"):
             return json_equal(self._json, dump(other))
-        return NotImplemented
+        return _equals_mapping(self._json, other)
 
     def __hash__(self) -> int:
         return hash(self._json)
@@ -433,6 +433,16 @@ class JsonDataModel(Described[ModelT]):
     def __repr__(self) -> str:
         """Show the JSON, cut."""
         return f"JsonDataModel({dict(self._json)!s:.500})"
+
+
+def _equals_mapping(json: FrozenDict, other: object) -> bool:
+    """Whether a mapping holds equal JSON; NotImplemented for anything else."""
+    if not isinstance(other, Mapping):
+        return NotImplemented
+    try:
+        return json_equal(json, dict(cast("Mapping[Any, Any]", other)))
+    except DataError:
+        return False
 
 
 def _fields_table(json: Mapping[str, Any]) -> str:
@@ -532,7 +542,7 @@ def _as_plain(leaf: Any) -> Any:
     return leaf.get_json() if isinstance(leaf, JsonDataModel) else leaf
 
 
-class DataModel(BaseModel, Operand, metaclass=DataModelClass):
+class DataModel(BaseModel, Operand, metaclass=DataModelClass):  # noqa: PLW1641  # hashed as pydantic decides
     """A typed JSON object: fields as in pydantic; unknown ones are an error, assignments are validated.
 
     Operators on classes and instances: `+ & ^ ~` and `in`; on classes `|` is Python's union.
@@ -618,6 +628,11 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):
 
     def __contains__(self, key: Any) -> bool:
         return OPERATORS["holds"](self, key)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Mapping):
+            return _equals_mapping(dump(self), cast("Mapping[Any, Any]", other))
+        return super().__eq__(other)
 
     def __synmod_json__(self) -> FrozenDict:
         return dump(self)

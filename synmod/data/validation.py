@@ -6,17 +6,19 @@ once and kept with the class.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from json import JSONEncoder
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from synmod import errors, leaves
 from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen, frozen_dict, is_array, is_object, thaw
+from synmod.leaves.nests import map_leaves
 
 from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, schema_from, validator_of
 from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, properties_of, references, target_of
@@ -353,6 +355,32 @@ def dump(instance: BaseModel) -> FrozenDict:
             f"{error} The instance was changed in place, or is serialized differently than declared."
         ) from None
     return json
+
+
+def plain_json(x: Any) -> Json:
+    """Return JSON, frozen, of a value from outside: dates, enums, decimals, sets and arrays as pydantic writes them.
+
+    Raises:
+        DataError: It has no JSON; names the JSON Pointer, the type and the remedy.
+    """
+    try:
+        return frozen(x)
+    except errors.DataError:
+        try:
+            return frozen(to_jsonable_python(map_leaves(_scalar, x)))
+        except (PydanticSerializationError, errors.CallError, UnicodeDecodeError):
+            pass
+        raise
+
+
+def _scalar(leaf: Any) -> Any:
+    """Return a decimal as a number, a set in order, arrays and numbers of other libraries as Python's."""
+    if isinstance(leaf, Decimal):
+        return int(leaf) if leaf.is_finite() and leaf == leaf.to_integral_value() else float(leaf)
+    if isinstance(leaf, set | frozenset):
+        return sorted(cast("set[Any]", leaf), key=repr)  # which has another order in each process
+    to_list = getattr(leaf, "tolist", None)
+    return to_list() if callable(to_list) else leaf
 
 
 def _kept_schema(cls: type[BaseModel]) -> Schema:

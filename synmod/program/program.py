@@ -426,7 +426,7 @@ class Program(Module, Generic[M]):
             DataError: Rows that cannot be read; lists all.
             Exception: The first failure, with the number of its row as a note.
         """
-        rows = await train.load_examples(x, program=self)
+        rows = await train.rows_without_targets(x, self)
         return await train.predicted(self, rows, on_error=on_error, concurrency=concurrency, progress=progress)
 
     # -- files --------------------------------------------------------------------------------------------------------

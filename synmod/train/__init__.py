@@ -13,7 +13,7 @@ from .bench import Bench
 from .callbacks import Monitor, MonitorRecord
 from .checkpoints import latest_checkpoint, list_checkpoints
 from .evaluation import Comparison, Evaluation, Metrics, evaluate, predicted
-from .examples import Example, Several, as_json, inputs_for, load_examples, training_rows
+from .examples import load_examples, rows_without_targets, training_rows
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
@@ -21,6 +21,7 @@ from .optimizer import (
     crossover, mean, optimizer_from, real_number, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
+from .rows import Example, Several, as_json, inputs_for
 from .runs import Budget, Run
 from .trainer import Trainer
 
@@ -30,6 +31,6 @@ __all__ = [
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json",
     "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
-    "mean", "metrics", "optimizer_from", "predicted", "real_number", "rewards", "run_once", "training_rows",
-    "whole_number",
+    "mean", "metrics", "optimizer_from", "predicted", "real_number", "rewards", "rows_without_targets", "run_once",
+    "training_rows", "whole_number",
 ]

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, cast
 from synmod import errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
 
-from .examples import Example, as_json, digest_of, is_data
+from .examples import is_data
 from .rollouts import Ran, Rollout, offered_of, run_once
+from .rows import Example, as_json, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,22 +343,16 @@ async def run_rows(
     return await flow.together(*(partial(run, number) for number in range(len(rows))))
 
 
-async def judge_rows(
-    rows: Sequence[Row], reward: scope.BoundReward | None, fields: Sequence[str] | None
-) -> list[scope.Feedback]:
-    """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
+def check_labels(rows: Sequence[Row], fields: Sequence[str] | None) -> None:
+    """Look at the targets of rows before they are judged.
 
     Args:
         rows: What ran.
-        reward: What judges them.
         fields: What each target must have; None where no target is needed.
 
     Raises:
-        TrainerError: There is no reward, or a target is missing, or a field of it.
-        Exception: What the reward raised, with the number of the row as a note.
+        TrainerError: A target is missing, or a field of it.
     """
-    if reward is None:
-        raise errors.TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
     for row in rows if fields is not None else ():
         target = as_json(row.example.target)
         missing = [name for name in fields or () if isinstance(target, Mapping) and name not in target]
@@ -367,6 +362,21 @@ async def judge_rows(
                 f"backward: row {row.number} has no label {names}: give Batch(data, label) with what label_names "
                 "names, or backward(out_grads=[...])."
             )
+
+
+async def judge_rows(rows: Sequence[Row], reward: scope.BoundReward | None) -> list[scope.Feedback]:
+    """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
+
+    Args:
+        rows: What ran.
+        reward: What judges them.
+
+    Raises:
+        TrainerError: There is no reward.
+        Exception: What the reward raised, with the number of the row as a note.
+    """
+    if reward is None:
+        raise errors.TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
 
     async def judge(row: Row) -> scope.Feedback:
         if row.ran.failure is not None:

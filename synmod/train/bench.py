@@ -26,9 +26,9 @@ from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .batches import ROW
-from .examples import Example, as_json
 from .optimizer import Candidate, FeedbackByPath, FeedbackItem, Race, Routing, Target, values_at
 from .rollouts import CallRecord, Executor, Ran, Rollout
+from .rows import Example, as_json
 from .runs import Budget, Key, Runner, identity_of
 
 Split: TypeAlias = Literal["train", "validation"]

@@ -4,14 +4,16 @@ import inspect
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, declared_inputs, input_spec_of, own_inputs_of
 
-from .examples import Example, Several, declared_of, defaults_of, fitted, input_names
 from .optimizer import Optimizer, Routing, Target, kind_of, matches
+from .rows import Example, Several, declared_of, defaults_of, fitted, fitted_by_name, input_names
+from .targets import Targets, names_of
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
@@ -32,6 +34,7 @@ class Binding:
         routing: Takes feedback to the params; None before `bind`.
         names: All inputs of the program, in order.
         defaults: What stands for those that a row may leave out.
+        targets: Reads targets by what the program returns.
     """
 
     program: Module
@@ -43,6 +46,7 @@ class Binding:
     routing: Routing | None = None
     names: Sequence[str] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    targets: Targets = field(default_factory=partial(Targets, None))
 
     @property
     def has_params(self) -> bool:
@@ -54,14 +58,21 @@ class Binding:
         everything = tree.state(self.program).items()
         return tree.State.of_leaves({path: leaf for path, leaf in everything if self.roles[path_str(path)] in roles})
 
-    def wrapped(self, example: Example) -> Example:
-        """Return a row whose inputs are data models: plain JSON is wrapped by the schemas of the inputs.
+    def wrapped(self, example: Example, number: int) -> Example:
+        """Return a row whose inputs and target are data models: plain JSON is wrapped by the schemas that were bound.
+
+        Args:
+            example: The row.
+            number: Names it where it has no id.
 
         Raises:
             TrainerError: The program takes several inputs, and it has others, or lacks one that it must have.
             SchemaError: A value misses its schema; names the row.
+            DataError: No output can have its target; names the row.
         """
+        place = f"row {number if example.id is None else example.id}"
         try:
+            example = replace(example, target=self.targets.read(example.target))
             if len(self.names) == 1:
                 return replace(example, inputs=fitted(self.inputs[0][1], example.inputs))
             row, known = example.inputs, dict(self.inputs).keys()
@@ -69,13 +80,13 @@ class Binding:
             if len(known) == 1 and names != known:
                 row, names = dict.fromkeys(known, cast("Any", row)), {*known}
             if names is None or not known - self.defaults.keys() <= names <= known:
-                raise errors.TrainerError(
-                    f"row {example.id}: its inputs are {row!r:.100}; give a dict of {', '.join(known)}."
-                )
-            given = {name: fitted(schema, row[name]) for name, schema in self.inputs if name in row}
+                raise errors.TrainerError(f"{place}: its inputs are {row!r:.100}; give a dict of {', '.join(known)}.")
+            given = {name: fitted_by_name(schema, row[name]) for name, schema in self.inputs if name in row}
             return replace(example, inputs=arguments(self.program, given, self.defaults))
         except errors.SchemaError as error:
-            raise errors.SchemaError(f"row {example.id}: {error}", error.errors) from None
+            raise errors.SchemaError(f"{place}: {error}", error.errors) from None
+        except errors.DataError as error:
+            raise errors.DataError("\n".join([f"{place}: {error}", *errors.notes_of(error)])) from None
 
     def reshaped(self, inputs: Schemas, labels: data.Schema | None) -> Self:
         """Return a binding with compatible schemas, which all rows of the former ones satisfy, and the program takes.
@@ -145,11 +156,8 @@ def _symbol(given: Any) -> data.SymbolicDataModel:
 
 def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
     """Return the schemas of what a program returns, by name."""
-    return [
-        (path_str(path) or data.label(leaf) or "outputs", data.schema_of(leaf))
-        for path, leaf in leaves.leaves_with_path(outputs)
-        if leaf is not None
-    ]
+    named = zip(names_of(outputs), leaves.leaves(outputs), strict=True)
+    return [(name or "outputs", data.schema_of(leaf)) for name, leaf in named if leaf is not None]
 
 
 def declared_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:

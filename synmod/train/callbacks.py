@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from synmod import errors, flow, leaves, lm, module, scope, tree
 
 from . import batches, checkpoints, history, optimizer, runs
-from .examples import as_json
+from .rows import as_json
 
 if TYPE_CHECKING:
     from .trainer import Trainer

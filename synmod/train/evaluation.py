@@ -6,26 +6,27 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import ArgumentError, CallError, EvaluationError, SynmodError, SynmodWarning, whole
-from synmod.module import Module, own_inputs_of
+from synmod.errors import ArgumentError, CallError, DataError, EvaluationError, SchemaError, SynmodWarning, whole
+from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
 from .batches import ROW, Places
-from .examples import Example, is_data, numbered, outputs_of
+from .examples import is_source, listing, rows_to_score
 from .history import write_csv
 from .metrics import FED, Metric, metrics_from
-from .rewards import OFFERED, reward_from
+from .rewards import OFFERED, Reward, reward_from
 from .rollouts import ExampleError, ExampleResult, Executor, recorded
+from .rows import Example, as_json
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
 
 _ENOUGH: Final = 20
@@ -34,12 +35,15 @@ _DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
 
 _Job: TypeAlias = tuple[int, Example, int]
 """Number of the run, its example, its sample."""
+Check: TypeAlias = Callable[[Any], None]
+"""Raises for a target that no output can match."""
 
 
 @leaves.checks_keywords
 async def evaluate(
     program: Module,
     data: Any,
+    y: Any = None,
     *,
     reward: Any = None,
     metrics: Iterable[Any] = (),
@@ -58,8 +62,10 @@ async def evaluate(
 
     Args:
         program: Any module.
-        data: An iterable, sync or async, of `(inputs, target)`, of inputs alone, or of `sm.Example`; inputs are data
-            models, or JSON that the program's Input or contract wraps.
+        data: What `sm.load_examples` reads: rows in a list, a file, a table, or a stream, which is an iterable without
+            a length, sync or async. A row is `(inputs, target)`, inputs alone, a `sm.Example`, or a dict whose fields
+            are inputs and outputs of the program. Rows, but for those of a stream, are checked before the first run.
+        y: Names of the target fields, or the targets, as for `sm.load_examples`.
         reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that takes by parameter
             name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
             Returns a number, a bool or a `sm.Feedback`. None for no score.
@@ -86,6 +92,7 @@ async def evaluate(
     Raises:
         ArgumentError: No rows, a repeated id, plain JSON without a schema, a reward that takes
             something else, a keyword of the wrong kind.
+        DataError: Rows that cannot be read, or targets that no output can have; lists all of them.
         TrainerError: A reward or metric of an unknown name.
         SchemaError: A mask of the reward or of a metric names nothing.
         CallError: A metric of one label could count several fields.
@@ -111,30 +118,28 @@ async def evaluate(
     _check(program, data, max_errors, failure_score, samples)
     judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
     memories = tree.state(program, tree.Memory) if first is None else first
+    rows, output = await rows_to_score(data, y, program, builds=executor is None)
+    checks = target_checks(output, judge, measures.given)
     folder, bar = run_from(run), flow.shown(progress)
+    if isinstance(rows, list):
+        check_targets(cast("list[Example]", rows), checks, judge)
     opened: Any = nullcontext(Journal())
     if folder is not None:
-        jobs, rows = _jobs(data, 1), dict[str, list[Example]]()
-        if isinstance(data, Sized) and isinstance(jobs, Iterator):
-            rows["rows"] = [row for _, row, _ in jobs]
+        known = {"rows": cast("list[Example]", rows)} if isinstance(rows, list) else dict[str, list[Example]]()
         models = models_of(program, judge, places=places)
-        opened = folder.opened(identity_of_run(program, rows, judge, measures.given, places), "", models)
+        opened = folder.opened(identity_of_run(program, known, judge, measures.given, places), "", models)
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
         under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)
-        bar.begin("evaluate", len(data) * samples if isinstance(data, Sized) else None)
+        bar.begin("evaluate", len(cast("Sized", rows)) * samples if isinstance(rows, list) else None)
         outcome = "stopped"
         try:
             if judge is not None or measures.given:
-                output: Any = None
-                with suppress(SynmodError):  # a program that cannot be built: each row reports it
-                    output = await outputs_of(program) if own_inputs_of(program) else program.output_spec
                 under_way.check_masks(output)
+            jobs = _jobs(rows, samples, () if isinstance(rows, list) else checks)
             async with (
                 runner.on(executor),
-                flow.map_concurrently(
-                    under_way.run, _jobs(data, samples), concurrency=concurrency, progress=False
-                ) as finished,
+                flow.map_concurrently(under_way.run, jobs, concurrency=concurrency, progress=False) as finished,
             ):
                 async for index in finished:
                     under_way.fold(index)
@@ -348,24 +353,53 @@ class _Evaluator:
         )  # fmt: skip
 
 
-def _jobs(data: Any, samples: int) -> Iterator[_Job] | AsyncIterator[_Job]:
-    """Yield every run: its number, its example, its sample."""
-    known, rows = set[str](), count()
+def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | AsyncIterator[_Job]:
+    """Yield every run: its number, its example, its sample; rows of a stream are checked here."""
+    numbers = count()
 
-    def runs(row: Any) -> Iterator[_Job]:
-        number = next(rows)
-        example = numbered(number, row, known)
-        return ((number * samples + sample, example, sample) for sample in range(samples))
+    def runs(row: Example) -> Iterator[_Job]:
+        number = next(numbers)
+        for check in checks if row.target is not None else ():
+            check(row.target)
+        return ((number * samples + sample, row, sample) for sample in range(samples))
 
     async def later() -> AsyncIterator[_Job]:
         try:
-            async for row in data:
+            async for row in rows:
                 for job in runs(row):
                     yield job
         finally:
-            await leaves.close_generator(data)
+            await leaves.close_generator(rows)
 
-    return later() if isinstance(data, AsyncIterable) else (job for row in data for job in runs(row))
+    return later() if isinstance(rows, AsyncIterable) else (job for row in rows for job in runs(row))
+
+
+def target_checks(outputs: Any, reward: Reward | None, metrics: Iterable[Any]) -> list[Check]:
+    """Return what raises for a target that no output of a program can match, by its reward or a metric."""
+    judges = [each for each in (reward, *metrics) if isinstance(each, Reward | Metric)]
+    return [check for each in judges if (check := each.target_check(outputs)) is not None]
+
+
+def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Reward | None = None) -> None:
+    """Look at the targets of all rows before the first run.
+
+    Raises:
+        DataError: Targets that no output can match, or none where the reward needs them; lists all of them.
+    """
+    faults: dict[str, list[str]] = {}
+    for number, row in enumerate(rows):
+        try:
+            for check in checks if row.target is not None else ():
+                check(row.target)
+        except (SchemaError, CallError, DataError) as error:
+            place = f"row {number if row.id is None else row.id} ({as_json(row.inputs)!s:.60})"
+            faults.setdefault(str(error), []).append(place)
+    if faults:
+        raise DataError(listing(faults, len(rows), "have a target that cannot be scored"))
+    if reward is not None and reward.needs_target and rows and all(row.target is None for row in rows):
+        raise DataError(
+            f"{reward.name} needs targets, and no row has one: give (inputs, target), fields of the output, or y=."
+        )
 
 
 def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples: Any) -> None:
@@ -376,7 +410,7 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
     """
     if not isinstance(program, Module):
         raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
-    if not is_data(data):
+    if not is_source(data):
         raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
     whole("evaluate: samples", samples)
     if failure_score not in ("lowest", None) and not (

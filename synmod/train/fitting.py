@@ -16,9 +16,9 @@ from synmod import cache, data, errors, leaves, module, scope, tree
 from . import batches, bench, evaluation, rollouts, runs
 from .binding import declared_by_name, listed
 from .callbacks import Callback, Moment
-from .examples import Example
 from .history import History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
+from .rows import Example
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -144,6 +144,7 @@ async def fit(
 
     Raises:
         TrainerError: No batch, no number of epochs, no callback, nothing to optimise, a budget that is too small.
+        DataError: Targets that no output can have or match, or none where the reward needs them; lists all of them.
         EvaluationError: An outage, a broken program or reward; what finished is kept in `run`.
         RunError: The folder is of another run, or in use.
 
@@ -211,6 +212,9 @@ class _Fitting:
         self.examples: dict[bench.Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
+        for rows in self.examples.values():
+            checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
+            evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
         self.history: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from synmod.leaves import Json
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import check_masks, compared_fields, equal_fields, named, normal, one_of
+from .rewards import check_masks, compared_fields, comparing, equal_fields, named, normal, one_of
 
 FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """What objects that are fed row by row may take by parameter name."""
@@ -95,6 +95,14 @@ class Metric(Module):
             SchemaError: It names nothing; has the fields and 'Did you mean'.
         """
         check_masks(self.name, output_schema, target_schema, self.in_mask)
+
+    def target_check(self, outputs: Any) -> Callable[[Any], None] | None:  # noqa: ARG002  # for metrics that compare
+        """Return a function that raises for a target which no output can match; None where any target may do.
+
+        Args:
+            outputs: The nest of symbols that the program returns.
+        """
+        return None
 
     def result(self) -> Any:
         """Return the number so far, or several by name."""
@@ -263,6 +271,9 @@ class Accuracy(_Average):
         super().__init__(**options)
         self.in_mask = in_mask
 
+    def target_check(self, outputs: Any) -> Callable[[Any], None]:
+        return comparing(self.name, outputs, self.in_mask, is_exact=True)
+
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one row."""
         expected, actual = compared_fields(self.name, y_true, y_pred, self.in_mask)
@@ -295,6 +306,9 @@ class _ByLabel(Metric):
         ]  # fmt: skip
         if len(needed) > 1 and (self.in_mask is not None or target_schema is not None):
             self._check_one(needed)  # what a target may leave out is checked row by row
+
+    def target_check(self, outputs: Any) -> Callable[[Any], None]:
+        return comparing(self.name, outputs, self.in_mask, is_exact=True)
 
     def _check_one(self, fields: Iterable[str]) -> None:
         """Raise unless there is one field (CallError)."""

@@ -10,7 +10,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, EnumMeta
 from operator import mul
@@ -18,14 +18,39 @@ from types import NoneType
 from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
 
 from synmod.blocks import Generator
-from synmod.data import DataModel, JsonDataModel, Score, declare, normalize_score, ops, parts_of, schema_of, symbol
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Score,
+    SymbolicDataModel,
+    declare,
+    normalize_score,
+    ops,
+    parts_of,
+    schema_of,
+    symbol,
+)  # fmt: skip
 from synmod.errors import ArgumentError, CallError, ConfigError, DataError, SchemaError, TrainerError, whole
 from synmod.flow import map_concurrently
-from synmod.leaves import did_you_mean, dump_json, is_array, is_object, json_equal, snake_case, thaw
+from synmod.leaves import (
+    LEAF,
+    did_you_mean,
+    dump_json,
+    is_array,
+    is_object,
+    json_equal,
+    kind_of,
+    leaves,
+    leaves_with_path,
+    snake_case,
+    thaw,
+)  # fmt: skip
 from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
+
+from .targets import Targets, names_of
 
 OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
 """What rewards may take by parameter name; metrics may take all but `calls`."""
@@ -66,30 +91,136 @@ def compared_fields(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of a target that count, and those of an output, as plain JSON.
 
-    A target that is not an object, such as a label, stands for the only field that the masks leave of the output.
+    A target that is not an object, such as a label, stands for the only field that the masks leave of the output. Of
+    several outputs the fields are named `output.field`.
 
     Raises:
-        CallError: There is no target, the output is a nest of data models, no field of the target counts, or a label
-            could stand for several fields.
+        CallError: There is no target, an output is not a data model, no field of the target counts, or a label could
+            stand for several fields.
         SchemaError: A mask names nothing in the output.
         DataError: The target is not JSON.
     """
     if y_true is None:
         raise CallError(f"{who}: there is no target.")
+    if kind_of(y_pred) != LEAF:
+        return _compared_parts(who, y_true, y_pred, in_mask, out_mask)
     if not isinstance(y_pred, (JsonDataModel, DataModel, NoneType)):
-        raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of one data model.")
+        raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of data models.")
     outputs, expected = _masked(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
+    names = ["output"] if outputs is None else [*parts_of(schema_of(outputs)).fields]
+    return _by_field(who, expected, y_true, names), {} if outputs is None else thaw(outputs)
+
+
+def _by_field(who: str, expected: Any, target: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return what counts of a target by name of the field: a label stands for the only one.
+
+    Raises:
+        CallError: No field of the target counts, or a label could stand for several fields.
+    """
     if not is_object(expected):
-        fields = ["output"] if outputs is None else [*parts_of(schema_of(outputs)).fields]
-        if len(fields) != 1:
+        if len(names) != 1:
             raise CallError(
-                f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(fields)}; write "
+                f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(names)}; write "
                 "in_mask=[...] with the one that is meant."
             )
-        expected = {fields[0]: expected}
+        return {names[0]: expected}
     if not expected:
-        raise CallError(f"{who}: no field of the target counts; it has {', '.join(thaw(y_true)) or 'none'}.")
-    return expected, {} if outputs is None else thaw(outputs)
+        raise CallError(f"{who}: no field of the target counts; it has {', '.join(thaw(target)) or 'none'}.")
+    return expected
+
+
+def _compared_parts(
+    who: str, y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of several targets and outputs as `output.field`; masks are names of outputs here.
+
+    Raises:
+        CallError: The target has another number of parts, or none that counts.
+        SchemaError: A mask names no output.
+    """
+    parts = _parts(who, y_pred, in_mask, out_mask)
+    if [path for path, _ in leaves_with_path(y_true)] != [path for path, _ in leaves_with_path(y_pred)]:
+        raise CallError(
+            f"{who}: the output is a {type(y_pred).__name__} of {', '.join(names_of(y_pred))}, and the target "
+            f"{y_true!r:.100} is not; give a part for each."
+        )
+    targets = dict(zip(names_of(y_pred), leaves(y_true), strict=True))
+    expected: dict[str, Any] = {}
+    actual: dict[str, Any] = {}
+    for name, output in parts.items():
+        if targets[name] is not None:
+            compared = compared_fields(f"{who}: {name}", targets[name], output)
+            for fields, of in zip((expected, actual), compared, strict=True):
+                fields |= {f"{name}.{field}": value for field, value in of.items()}
+    if not expected:
+        raise CallError(f"{who}: no part of the target counts; the outputs are {', '.join(targets)}.")
+    return expected, actual
+
+
+def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any]:
+    """Return several outputs, or their symbols, by name, as far as masks leave them (SchemaError: one names none)."""
+    parts = dict(zip(names_of(outputs), leaves(outputs), strict=True))
+    masks = [None if mask is None else [mask] if isinstance(mask, str) else [*mask] for mask in (in_mask, out_mask)]
+    for name in (name for mask in masks for name in mask or ()):
+        if name not in parts:
+            raise SchemaError(
+                f"{who}: The mask {name!r} matches none of several outputs: {', '.join(parts)}."
+                f"{did_you_mean(name, parts)}"
+            )
+    kept, dropped = masks
+    return {
+        name: each for name, each in parts.items() if (kept is None or name in kept) and name not in (dropped or ())
+    }
+
+
+def comparing(
+    who: str, outputs: Any, in_mask: Any = None, out_mask: Any = None, *, is_exact: bool = False
+) -> Callable[[Any], None]:
+    """Return a function that raises for a target that `compared_fields` would find equal to no output.
+
+    Args:
+        who: Begins the messages.
+        outputs: The nest of symbols that the program returns; None where it is not known.
+        in_mask: The fields that count.
+        out_mask: Fields that do not count.
+        is_exact: Whether a value must be one that its field can have.
+
+    Raises:
+        SchemaError: The output has no such field, or a value that it cannot have, or a mask names nothing.
+        CallError: As `compared_fields`.
+    """
+    if isinstance(outputs, SymbolicDataModel):
+        try:
+            counted = _masked(outputs, in_mask, out_mask)
+        except SchemaError as error:
+            raise SchemaError(f"{who}: {error}", error.errors) from None
+        names, reader = parts_of(schema_of(counted)).fields, Targets(counted)
+
+        def check(target: Any) -> None:
+            expected = _by_field(who, _target(target, outputs, in_mask, out_mask), target, [*names])
+            _check_known(who, reader, expected)
+            if is_exact:
+                try:
+                    reader.read(expected)
+                except DataError as error:
+                    raise SchemaError(f"{who}: {error}") from None
+
+        return check
+    if outputs is None or kind_of(outputs) == LEAF:
+        return lambda _: None
+    checks = {
+        name: comparing(f"{who}: {name}", each, is_exact=is_exact)
+        for name, each in _parts(who, outputs, in_mask, out_mask).items()
+    }
+
+    def check_parts(target: Any) -> None:
+        if [path for path, _ in leaves_with_path(target)] != [path for path, _ in leaves_with_path(outputs)]:
+            raise SchemaError(f"{who}: the target is {target!r:.100}; the outputs are {', '.join(names_of(outputs))}.")
+        for name, part in zip(names_of(outputs), leaves(target), strict=True):
+            if part is not None and name in checks:
+                checks[name](part)
+
+    return check_parts
 
 
 def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
@@ -112,6 +243,16 @@ def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, 
         return counted if target_schema is None else _masked(symbol(declare(target_schema)), in_mask, None)
     except SchemaError as error:
         raise SchemaError(f"{who}: {error}", error.errors) from None
+
+
+def _check_known(who: str, output: Targets, names: Iterable[str]) -> None:
+    """Raise SchemaError for the name of a field that no output has."""
+    if unknown := output.unknown(names):
+        raise SchemaError(
+            f"{who}: no output has the field {unknown[0]!r} of the target; it has {', '.join(output.fields)}."
+            f"{did_you_mean(unknown[0], output.fields)} in_mask=[...] names what counts, "
+            "sm.load_examples(rename={...}) gives columns other names."
+        )
 
 
 def _masked(x: Any, in_mask: Any, out_mask: Any) -> Any:
@@ -235,6 +376,40 @@ class Reward(Module):
         """
         check_masks(self.name, output_schema, target_schema, self.in_mask, self.out_mask)
 
+    def check_labels(self, outputs: Any, label_schema: Any) -> None:
+        """Look at bind whether some output has the fields of the targets, where fields are compared.
+
+        Args:
+            outputs: The nest of symbols that the program returns.
+            label_schema: The schema of a target.
+
+        Raises:
+            SchemaError: No output has a field that every target has.
+        """
+        if self._compares is not None and isinstance(outputs, SymbolicDataModel):
+            counted = parts_of(schema_of(_masked(symbol(declare(label_schema)), self.in_mask, self.out_mask)))
+            needed = [name for name, part in counted.fields.items() if name in counted.required or "default" in part]
+            _check_known(self.name, Targets(outputs), needed)
+
+    def target_check(self, outputs: Any) -> Callable[[Any], None] | None:
+        """Return a function that raises for a target which no output can match; None where any target may do.
+
+        Args:
+            outputs: The nest of symbols that the program returns.
+
+        Raises:
+            SchemaError: A mask names nothing.
+        """
+        compares = self._compares
+        if compares is None:
+            return None
+        return comparing(self.name, outputs, self.in_mask, self.out_mask, is_exact=compares == "exactly")
+
+    @property
+    def _compares(self) -> Literal["exactly", "closely"] | None:
+        """How the fields of target and output are compared, if they are."""
+        return None
+
     def fields(self, y_true: Any, y_pred: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fields of the target that count, and those of the output, as plain JSON.
 
@@ -286,6 +461,10 @@ class ExactMatch(Reward):
         self.normalize = one_of("ExactMatch", "normalize", normalize, (None, "text"))
         self.reduce = one_of("ExactMatch", "reduce", reduce, ("all", "mean"))
 
+    @property
+    def _compares(self) -> Literal["exactly", "closely"]:
+        return "closely" if self.normalize else "exactly"
+
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return 1, 0 or a share, and what each wrong field should have been."""
         expected, actual = self.fields(y_true, y_pred)
@@ -318,6 +497,10 @@ class TokenF1(Reward):
     def __init__(self, kind: Literal["f1", "precision", "recall"] = "f1", **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
         self.kind = one_of("TokenF1", "kind", kind, ("f1", "precision", "recall"))
+
+    @property
+    def _compares(self) -> Literal["closely"]:
+        return "closely"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the overlap, and the words that are missing and extra."""
@@ -364,6 +547,10 @@ class NumericCloseness(Reward):
                 raise ConfigError(f"NumericCloseness: {name} is {value!r:.100}; write a number of at least 0.")
         self.tolerance, self.relative = tolerance, relative
 
+    @property
+    def _compares(self) -> Literal["closely"]:
+        return "closely"
+
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the mean closeness, and both numbers where they differ."""
         expected, actual = self.fields(y_true, y_pred)
@@ -407,6 +594,10 @@ class CosineSimilarity(Reward):
     ) -> None:
         super().__init__(**options)
         self.embedding_model = embedding_model_from(embedding_model, "CosineSimilarity: embedding_model")
+
+    @property
+    def _compares(self) -> Literal["closely"]:
+        return "closely"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the mean cosine, and both values of the fields that differ."""
@@ -624,6 +815,20 @@ class Weighted(Reward):
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         for reward in self.members.values():
             reward.check(output_schema, target_schema)
+
+    def target_check(self, outputs: Any) -> Callable[[Any], None]:
+        checks = [each.target_check(outputs) for each in self.members.values()]
+
+        def check_all(target: Any) -> None:
+            for check in checks:
+                if check is not None:
+                    check(target)
+
+        return check_all
+
+    def check_labels(self, outputs: Any, label_schema: Any) -> None:
+        for reward in self.members.values():
+            reward.check_labels(outputs, label_schema)
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Feedback:
         """Return the weighted mean, the critiques by name, and each score as an objective."""

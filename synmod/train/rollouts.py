@@ -14,7 +14,7 @@ from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
-from .examples import Example, Several, as_json, inputs_for
+from .rows import Example, Several, as_json, inputs_for
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]

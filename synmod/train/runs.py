@@ -35,9 +35,9 @@ from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import Places
-from .examples import Example, as_json
 from .rewards import Reward
 from .rollouts import Executor, Ran, RunRow, run_once
+from .rows import Example, as_json
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 Key: TypeAlias = tuple[str, str, int, str]

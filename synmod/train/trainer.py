@@ -20,10 +20,12 @@ from . import batches, binding, callbacks, checkpoints, evaluation, fitting, run
 from .bench import Bench, Split
 from .binding import listed
 from .evaluation import Evaluation, feeding
-from .examples import Example
 from .lifecycle import Lifecycle, done, needs_its_steps
+from .metrics import metrics_from
 from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
+from .rows import Example
+from .targets import Targets
 
 
 class Trainer:
@@ -83,6 +85,7 @@ class Trainer:
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
+        self._outputs: Any = None
         self._first = self._made = State()
         self._states: State | list[State] = State()
         self._rows: list[batches.Row] = []
@@ -175,25 +178,29 @@ class Trainer:
         labels = None if label_schemas is None else data.declare(label_schemas)
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
 
-        def checked(outputs: Any) -> tuple[Any, Any, Any]:
+        def checked(outputs: Any) -> tuple[Any, Any, Any, Any]:
             found = binding.output_schemas(outputs)
             if self.reward is not None:
                 if len(found) == 1:
                     self.reward.check(found[0][1], labels)
+                if labels is not None:
+                    self.reward.check_labels(outputs, labels)
                 binding.warn_of_unasked(self.label_names, labels, self._asks_target)
             if shared_module is not None:
                 binding.check_shared(self.program, shared_module.program)
             roles = binding.roles_of(self.program, self._fixed, self._state_names)
-            return found, roles, binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
+            requests = binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
+            return found, roles, requests, outputs
 
         args = binding.arguments(self.program, dict(inputs), defaults)
-        outputs, roles, requests = await build_and(checked, self.program, args)
+        outputs, roles, requests, nest = await build_and(checked, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
         routing = Routing(self.program, binding.targets_of(self.program, roles).values())
         self._binding = binding.Binding(
-            self.program, inputs, labels, outputs, roles, requests, routing, names, defaults
+            self.program, inputs, labels, outputs, roles, requests, routing, names, defaults, Targets(nest)
         )
+        self._outputs = nest
         if not self.bound:
             self._made, self._first = tree.state(self.program) | self._made, self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
@@ -519,12 +526,17 @@ class Trainer:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def wrapped(self, rows: Iterable[Example]) -> list[Example]:
-        """Return rows whose inputs are data models: plain JSON is wrapped by the schemas that were bound.
+        """Return rows whose inputs and targets are data models: plain JSON is wrapped by the schemas that were bound.
 
         Raises:
             SchemaError: A value misses its schema; names the row.
+            DataError: No output can have a target; names the row.
         """
-        return [self._binding.wrapped(row) for row in rows]
+        return [self._binding.wrapped(row, number) for number, row in enumerate(rows)]
+
+    def target_checks(self, metrics: Iterable[Any] = ()) -> list[evaluation.Check]:
+        """Return what raises for a target that no output can match, by the reward or one of some metrics."""
+        return evaluation.target_checks(self._outputs, self.reward, metrics_from(metrics))
 
     @needs_its_steps
     async def forward(
@@ -540,6 +552,7 @@ class Trainer:
         Raises:
             TrainerError: Lists of different lengths, too many slices.
             SchemaError: A row that misses the bound schema.
+            DataError: A label that no output can have.
             Exception: The first failure, with the number of its row as a note.
         """
         if on_error not in ("raise", "collect"):
@@ -596,6 +609,7 @@ class Trainer:
 
         Raises:
             TrainerError: There is neither, labels are missing, or another number of `out_grads` than rows.
+            DataError: Labels that no output can match.
             Exception: What the reward raised, with the number of the row as a note.
         """
         bound = self._binding
@@ -603,7 +617,9 @@ class Trainer:
         if out_grads is None:
             names = self.label_names if self._asks_target else []
             is_needed = names or (self.reward is not None and self.reward.needs_target)
-            given = await batches.judge_rows(self._rows, self._bound_reward, names if is_needed else None)
+            batches.check_labels(self._rows, names if is_needed else None)
+            evaluation.check_targets([row.example for row in self._rows], self.target_checks())
+            given = await batches.judge_rows(self._rows, self._bound_reward)
         else:
             given = list(out_grads)
         if [type(each) for each in given] != [scope.Feedback] * len(self._rows):

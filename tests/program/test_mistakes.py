@@ -212,13 +212,6 @@ async def test_a_misspelt_input_of_a_row_is_named():
         await sm.load_examples([{"txt": "a", "team": "b"}], program=sorter())
 
 
-async def test_a_row_of_all_fields_in_evaluate_shows_the_pair():
-    """`program.evaluate` tells inputs and target apart, `sm.evaluate` reads any stream."""
-    with pytest.raises(sm.EvaluationError) as caught:
-        await sm.evaluate(sorter(), [{"text": "a", "team": "b"}], progress=False)
-    assert any("write the row as (inputs, target)" in note for note in caught.value.__cause__.__notes__)
-
-
 def test_names_of_other_libraries_name_ours():
     """As functions of the front door do."""
     with pytest.raises(AttributeError, match="no attribute 'Predict'. Did you mean 'Generator'?"):

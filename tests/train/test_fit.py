@@ -532,7 +532,8 @@ def test_early_stopping_ends_through_finish():
             return state
 
     measured = {"eval_metric": "accuracy", "callbacks": [sm.callbacks.EarlyStopping("val_accuracy", patience=1)]}
-    history, _ = asyncio.run(fit(Blind("x", "y"), **measured))
+    rows = [sm.Example(row.id, row.inputs, {"text": "seed"}) for row in ROWS]
+    history, _ = asyncio.run(fit(Blind("x", "y"), rows=rows, held_out=rows, **measured))
     assert [row["val_accuracy"] for row in history] == [None, None]
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import types
 import typing
 from datetime import date
 
@@ -102,7 +103,13 @@ def test_equality():
     query = Query(question="why")
     assert query.to_json_data_model() == query
     assert query == query.to_json_data_model()
-    assert a != {"x": 1, "y": 2}
+    assert a == {"y": 2, "x": 1} == a
+    assert a == types.MappingProxyType({"x": 1, "y": 2})
+    assert hash(a) == hash(frozen({"x": 1, "y": 2}))
+    for other in ({"x": 1}, {"x": 1.0, "y": 2}, {"x": object(), "y": 2}, {1: 1}, [("x", 1)], "x"):
+        assert a != other
+    assert query == {"question": "why", "top": 3, "tags": []} == query
+    assert query != {"question": "why"}
 
 
 def test_frozen():

@@ -1,0 +1,482 @@
+"""Rows of a data set: what goes into a program and what should come out, and which fields of a row are which."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from synmod.cache import key_of
+from synmod.data import (
+    DataModel,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    is_valid,
+    label,
+    parse_json,
+    parts_of,
+    plain_json,
+    schema_of,
+    symbol,
+)  # fmt: skip
+from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
+from synmod.leaves import SEQUENCE, Json, did_you_mean, frozen, is_object, kind_of, leaves, thaw
+from synmod.module import Module, build, declared_inputs, own_inputs_of
+
+from .targets import Targets, fields_of, twin_of
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One row: what goes into a program, and what should come out.
+
+    Attributes:
+        id: Names the row; None for the position, as text.
+        inputs: What the program is called with: data models, or JSON of its Input.
+        target: The wanted output; None if there is none.
+        extra: Further columns, which a reward may take.
+        group: Rows of one group stay on one side of a split.
+
+    Raises:
+        ArgumentError: The id is neither a text nor None.
+
+    Example:
+        >>> Example("faq-1", {"question": "Who?"}, {"answer": "Nobody."}).id
+        'faq-1'
+
+    Source: DSPy's `Example`; differs: inputs and target are fields of their own.
+    """
+
+    id: str | None
+    inputs: Any
+    target: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
+            raise ArgumentError(
+                f"Example: the id is {self.id!r:.100}; write it as text, or None: Example(None, inputs, target)."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain JSON, what is not JSON as its text."""
+        return {name: thaw(as_json(getattr(self, name))) for name in self.__slots__}
+
+
+class Several(tuple[Any, ...]):
+    """The inputs of a program that takes more than one, in order."""
+
+    __slots__ = ()
+
+
+# -- what a program declares -------------------------------------------------------------------------------------------
+
+
+def input_names(program: Module) -> list[str]:
+    """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
+    if own_inputs_of(program):
+        nest = declared_inputs(program)
+        if is_object(nest):
+            return [str(name) for name in nest]
+        return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
+    return [parameter.name for parameter in _parameters(program)] or ["inputs"]
+
+
+def declared_of(program: Module) -> Any:
+    """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
+    declared, parameters = declared_inputs(program), _parameters(program)
+    if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
+        return declared
+    return [None if each.model is None else symbol(schema_of(each.model), each.model) for each in parameters]
+
+
+def _parameters(program: Module) -> list[Any]:
+    """Return what the `call` of a program takes by position, but for the mode."""
+    return [each for each in program._record.declaration.call.positional if each.name != "training"]
+
+
+def defaults_of(program: Module) -> dict[str, Any]:
+    """Return what stands for each input that a row may leave out: the default of a parameter, or None."""
+    names, own = input_names(program), leaves(own_inputs_of(program))
+    if own:
+        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
+        return {name: None for name, origin in origins if origin is not None and origin.optional}
+    call = program._record.declaration.call
+    optional = [each for each in call.positional if each.takes_none or not each.required]
+    return {each.name: None if each.required else call.signature.parameters[each.name].default for each in optional}
+
+
+async def outputs_of(program: Module | None, first: Any = None, *, builds: bool = True) -> Any:
+    """Return the nest of symbols that a program returns, None where only a call shows it; calls no model.
+
+    Args:
+        program: Any module.
+        first: The inputs of a row: a program that declares none is built on their schemas.
+        builds: Whether a module without Inputs may be built, which runs its `call` on symbols.
+    """
+    if program is None:
+        return None
+    with suppress(SynmodError):  # a program that cannot be built raises when it is called
+        if (spec := program.output_spec) is not None:
+            return spec
+        if own_inputs_of(program):
+            return await build(program)
+        known = leaves(declared_of(program))
+        if not known or any(each is None for each in known):
+            known = leaves(first)
+        if builds and known and all(isinstance(each, DataModel | JsonDataModel | SymbolicDataModel) for each in known):
+            return await build(program, *known)
+    return None
+
+
+# -- inputs and outputs of a row ---------------------------------------------------------------------------------------
+
+
+def inputs_for(program: Module, example: Example) -> Any:
+    """Return the inputs of an example as data: plain JSON is wrapped by what the program declares.
+
+    Raises:
+        ArgumentError: Plain JSON, and the program declares no input; names the row.
+        SchemaError: The JSON does not satisfy the declared schema.
+    """
+    inputs = example.inputs
+    if type(inputs) is JsonDataModel:  # hot: most rows
+        return cast("Any", inputs)
+    found = leaves(inputs)
+    is_wrapped = isinstance(inputs, Several) or (
+        bool(found) and all(isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in found)
+    )
+    if is_wrapped and not is_object(inputs):
+        return inputs
+    declared: Any = declared_of(program)
+    if declared is None and not is_wrapped:
+        raise ArgumentError(
+            f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
+            "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
+            "`call(self, inputs: Query)`."
+        )
+    if is_object(inputs) and kind_of(declared) == SEQUENCE:
+        parts = dict(zip(input_names(program), leaves(declared), strict=True))
+        if own_inputs_of(program) or set(inputs) <= set(parts):
+            given = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
+            return Several(fitted_by_name(part, given.get(name)) for name, part in parts.items())
+        declared = leaves(declared)[0]  # the others have defaults
+    return inputs if is_wrapped else fitted(declared, inputs)
+
+
+def fitted(declared: Any, inputs: Any) -> Any:
+    """Return JSON wrapped where `declared` has a symbol; what fits nowhere is left to the program's own check."""
+    if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
+        return cast("Any", inputs)
+    if isinstance(declared, SymbolicDataModel):
+        known: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
+        return JsonDataModel[Any](plain_json(inputs), **known)
+    if is_object(declared) and is_object(inputs):
+        return {name: fitted(declared.get(name), part) for name, part in inputs.items()}
+    if kind_of(declared) == kind_of(inputs) == SEQUENCE:
+        return [fitted(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
+    return inputs
+
+
+def fitted_by_name(declared: Any, given: Any) -> Any:
+    """Return one input of several; a bare value stands for the only field that the input has."""
+    is_bare = not isinstance(given, DataModel | JsonDataModel | None) and not is_object(given)
+    if is_bare and isinstance(declared, SymbolicDataModel) and len(declared.keys()) == 1:
+        return fitted(declared, {declared.keys()[0]: given})
+    return fitted(declared, given)
+
+
+def digest_of(nest: Any) -> str:
+    """Return a digest of what a row holds."""
+    return key_of({"row": as_json(nest)})
+
+
+def as_json(nest: Any) -> Json:
+    """Return a nest of data models as frozen JSON, tuples as lists; what is not JSON as its text."""
+    if type(nest) is JsonDataModel:  # hot: the inputs and outputs of every call that is recorded
+        return nest._json
+    if isinstance(nest, tuple | list):
+        return frozen([as_json(each) for each in cast("list[Any]", nest)])
+    if is_object(nest):
+        return frozen({str(key): as_json(each) for key, each in nest.items()})
+    try:
+        return frozen(nest)
+    except ValueError:
+        return repr(nest)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+class Cells(dict[str, Any]):
+    """A row of a CSV file or a table: an empty cell is nothing, and a text may be JSON of another type."""
+
+
+def numbered(number: int, row: Any, known: set[str], columns: "Columns") -> Example:
+    """Return a row of a data set as an example; one without an id is named by its number.
+
+    Args:
+        number: Its place in the data set.
+        row: `(inputs, target)`, inputs alone, a dict of both, or an `Example`.
+        known: The ids of the Examples before it; that of an `Example` is added.
+        columns: Read it.
+
+    Raises:
+        ArgumentError: A tuple of another length, an explicit id that came before, or nothing that is a row.
+        DataError, SchemaError: It cannot be read.
+    """
+    check_shape(number, row, known)
+    example = columns.example(row)
+    return replace(example, id=str(number)) if example.id is None else example
+
+
+def check_shape(number: int, row: Any, known: set[str]) -> None:
+    """Raise ArgumentError for a tuple that is not a pair, or an explicit id that came before; note the id."""
+    try:
+        if isinstance(row, tuple):
+            pair_of(row)
+        if isinstance(row, Example):
+            check_id(row.id, known)
+    except DataError as error:
+        raise ArgumentError(f"row {number}: {error}") from None
+
+
+def pair_of(row: Any) -> tuple[Any, Any]:
+    """Return the inputs and the target of a pair (DataError for a tuple of another length)."""
+    pair = cast("tuple[Any, ...]", row)
+    if len(pair) != 2:
+        raise DataError(f"it is a tuple of {len(pair)}; give (inputs, target), or inputs alone.")
+    return pair
+
+
+def check_id(name: str | None, known: set[str]) -> None:
+    """Add the id of a row to those that are known (DataError if it came before)."""
+    if name in known:
+        raise DataError(f"the id {name!r} is there twice; ids name one row each.")
+    if name is not None:
+        known.add(name)
+
+
+def names_in(row: Any) -> Iterable[str]:
+    """Return the names of a row's fields; nothing if it is not a record."""
+    if isinstance(row, JsonDataModel):
+        return row.keys()
+    if isinstance(row, DataModel):
+        return type(row).model_fields
+    return map(str, cast("Mapping[Any, Any]", row)) if isinstance(row, Mapping) else ()
+
+
+class Columns:
+    """What the fields of rows are: inputs, target, or neither.
+
+    Args:
+        program: Its inputs decide; None without a program.
+        outputs: The nest of symbols that it returns; None where that is not known.
+        targets: Names of target fields; None for those that are left, which must be fields of the output then.
+        rename: New names of columns by old ones.
+        id: The column that names rows.
+        group: The column of what belongs together.
+        keeps_inputs: Whether inputs that cannot be read stay as they are: a failure of that row's run alone.
+    """
+
+    def __init__(
+        self,
+        program: Module | None,
+        outputs: Any = None,
+        targets: Sequence[str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        id: str | None = None,  # noqa: A002  # the word of the contract
+        group: str | None = None,
+        *,
+        keeps_inputs: bool = False,
+    ) -> None:
+        self._chosen, self._rename, self._id, self._group = targets, rename or {}, id, group
+        self._ids, self._keeps_inputs = set[str](), keeps_inputs
+        self.targets = Targets(outputs)
+        nest = None if program is None else declared_of(program)
+        names = [] if program is None else input_names(program)
+        by_name = is_object(nest) or len(names) > 1
+        self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
+        self._single: Any = None
+        self._defaults = defaults_of(program) if program and by_name else {}
+        several = {name: schema_of(each) for name, each in self._symbols.items() if each is not None}
+        self._fields: dict[str, Schema | None] = {**dict.fromkeys(self._symbols), **several}
+        self._required = [name for name in self._symbols if name not in self._defaults]
+        if not by_name:
+            self._read_single(next(iter(leaves(nest)), None))
+        self._takes_more = program is not None and not own_inputs_of(program)
+        self._sole: Columns | None = None  # reads rows of the fields of the only input that must be there
+        if len(self._required) == 1 and self._symbols.get(self._required[0]) is not None and not own_inputs_of(program):
+            self._sole = copy(self)
+            self._sole._read_single(self._symbols[self._required[0]])
+
+    def _read_single(self, single: SymbolicDataModel | None) -> None:
+        """Read rows by the fields of one input."""
+        self._single, self._symbols, self._defaults, self._sole = single, {}, {}, None
+        self._fields = {**fields_of(single)}
+        self._required = [] if single is None else [*parts_of(schema_of(single)).required]
+
+    def example(self, row: Any) -> Example:
+        """Return a row as an example: inputs as data models, its target read by what the program returns.
+
+        Raises:
+            DataError, SchemaError: It cannot be read, or no output can have its target.
+        """
+        if isinstance(row, Example):
+            check_id(row.id, self._ids)
+            return replace(row, inputs=self._wrapped(row.inputs), target=self.targets.read(row.target))
+        pair: tuple[Any, Any] = pair_of(cast("Any", row)) if isinstance(row, tuple) else (row, _ABSENT)
+        inputs, target = pair
+        if isinstance(inputs, DataModel | JsonDataModel):
+            if self._is_input(inputs, has_target=target is not _ABSENT):
+                return Example(None, inputs, None if target is _ABSENT else self.targets.read(target))
+            inputs = as_json(inputs)
+        if isinstance(inputs, Mapping):
+            return self._split(cast("Mapping[Any, Any]", inputs), target)
+        if target is _ABSENT:
+            kind = type(inputs).__name__
+            raise DataError(f"it is a {kind}; give a data model, a dict, an Example, or a pair.")
+        return Example(None, self._wrapped(inputs), self.targets.read(target))
+
+    def _is_input(self, row: Any, *, has_target: bool) -> bool:
+        """Whether a data model is inputs as a whole: no field of it belongs to the target."""
+        names = names_in(row)
+        if self._chosen and not has_target:
+            return False
+        rest = [name for name in names if name not in self._fields]
+        if not self._fields or not rest:
+            return True
+        known = self.targets.fields
+        return self._takes_more and (has_target or not any(name in known or twin_of(name, known) for name in rest))
+
+    def _split(self, row: Mapping[Any, Any], given: Any) -> Example:
+        """Return the example of a row of fields, and of its target where it has one of its own."""
+        if self._sole is not None and not any(name in self._symbols for name in row):
+            return self._sole._split(row, given)
+        names = {self._rename.get(str(name), str(name)): value for name, value in row.items()}
+        marks = [name for name in (self._id, self._group) if name is not None]
+        chosen = () if given is not _ABSENT else self._chosen
+        for name in (*(chosen or ()), *marks):
+            if name not in names:
+                raise DataError(f"there is no field {name!r}.{did_you_mean(name, names)}")
+        row_id, group = (None if mark is None else _mark(mark, names[mark]) for mark in (self._id, self._group))
+        check_id(row_id, self._ids)  # before its columns, so that both faults are listed
+        fields = self._cells(names) if isinstance(row, Cells) else names
+        self._check_required(fields)
+        rest = [name for name in fields if name not in self._fields and name not in marks]
+        if chosen is None and self._fields:
+            self._check_known(rest)
+        targets = (rest if self._fields else []) if chosen is None else [name for name in chosen if name in fields]
+        inputs = [*self._fields] or [name for name in rest if name not in targets]
+        for name in rest:
+            twin = twin_of(name, self._fields)
+            if twin is not None and twin not in fields:
+                raise DataError(f"the column {name!r} is not an input. Did you mean {twin!r}?")
+        target: Any = {name: fields[name] for name in targets} or None if given is _ABSENT else given
+        return Example(
+            row_id,
+            self._wrapped({name: fields[name] for name in inputs if name in fields}),
+            self.targets.read(target),
+            {name: fields[name] for name in rest if name not in targets and name not in inputs},
+            group,
+        )
+
+    def _check_known(self, rest: Sequence[str]) -> None:
+        """Raise DataError for columns that are neither inputs nor outputs, where none is named as the target."""
+        other = self.targets.unknown(rest)
+        if not other:
+            return
+        known = {**self._fields, **self.targets.fields}
+        twins = {name: twin for name in other if (twin := twin_of(name, known))}
+        meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(other[0], known)
+        wanted = [name for name in rest if name not in other] or other
+        y = repr(wanted[0] if len(wanted) == 1 else wanted)
+        remedy = (
+            f"Rename it: sm.load_examples(rename={twins})"
+            if twins
+            else f"Name the target, y={y}, and other columns are extra"
+        )
+        subject = f"the column {other[0]!r} is" if len(other) == 1 else f"the columns {', '.join(map(repr, other))} are"
+        raise DataError(
+            f"{subject} neither an input ({', '.join(self._fields)}) nor a field of the output "
+            f"({', '.join(self.targets.fields)}).{meant} {remedy}."
+        )
+
+    def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row of a file or table without its empty cells, texts of a file read by the schemas of their fields.
+
+        An empty cell is null where its field may be null, absent where the field may be left out, else an empty text.
+        """
+        fields: dict[str, Any] = {}
+        for name, cell in row.items():
+            schema = self._fields.get(name) or self.targets.fields.get(name)
+            if cell not in _EMPTY if isinstance(cell, str | None) else True:
+                fields[name] = cell if schema is None else _read_cell(cell, schema)
+            elif schema is None or is_valid(schema, None):
+                fields[name] = cell if schema is None else None
+            elif (name in self._required and name in self._fields) or (cell == "" and is_valid(schema, "")):
+                fields[name] = cell
+        return fields
+
+    def _check_required(self, fields: Mapping[str, Any]) -> None:
+        """Raise DataError where an input is missing."""
+        for name in self._required:
+            if name not in fields and not self._keeps_inputs:
+                raise DataError(f"there is no input {name!r}.{did_you_mean(name, fields)}")
+
+    def _wrapped(self, inputs: Any) -> Any:
+        """Return inputs as data models, as far as the program declares them.
+
+        Args:
+            inputs: JSON or data models; of several inputs a dict, or a list in their order.
+
+        Raises:
+            DataError, SchemaError: An input is missing, or misses its schema.
+        """
+        try:
+            return self._read_inputs(inputs)
+        except (DataError, SchemaError):
+            if self._keeps_inputs:
+                return inputs
+            raise
+
+    def _read_inputs(self, inputs: Any) -> Any:
+        """Return inputs as data models; errors of `_wrapped`."""
+        if self._symbols and isinstance(inputs, list | tuple) and not isinstance(inputs, Several):
+            values = cast("Sequence[Any]", inputs)
+            if len(values) != len(self._symbols):
+                raise DataError(f"it has {len(values)} inputs; the program takes {', '.join(self._symbols)}.")
+            inputs = dict(zip(self._symbols, values, strict=True))
+        if is_object(inputs):
+            self._check_required(inputs)
+            if self._symbols:
+                given = {**self._defaults, **inputs}
+                return {name: fitted_by_name(symbol, given[name]) for name, symbol in self._symbols.items()}
+        return inputs if self._single is None else fitted(self._single, inputs)
+
+
+_ABSENT: Final = object()
+_EMPTY: Final = ("", None)
+
+
+def _read_cell(cell: Any, schema: Schema) -> Any:
+    """Return a text by the schema of its field: as it is where that allows it, else as JSON, where it is some."""
+    if not isinstance(cell, str) or is_valid(schema, cell):
+        return cell
+    for written in (cell, cell.strip().lower()):
+        try:
+            value = parse_json(written)
+        except ValueError:
+            continue
+        if is_valid(schema, value):
+            return value
+    return cell
+
+
+def _mark(name: str, value: Any) -> str:
+    """Return the id or group of a row as text."""
+    if value is None or isinstance(value, Mapping | list | float):
+        raise DataError(f"{name!r} is {value!r:.100}; an id or group is a text or a whole number.")
+    return str(value)

@@ -1,0 +1,258 @@
+"""Targets: what should come out of a program, checked against what it returns before anything is run."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NoReturn, cast
+
+from synmod.data import (
+    DataModel,
+    Described,
+    JsonDataModel,
+    Schema,
+    SymbolicDataModel,
+    is_valid,
+    label_of,
+    parse_json,
+    parts_of,
+    plain_json,
+    problems,
+    schema_from,
+    schema_of,
+    symbol,
+    target_of,
+)  # fmt: skip
+from synmod.errors import DataError, add_note
+from synmod.leaves import (
+    LEAF,
+    FrozenList,
+    Json,
+    did_you_mean,
+    dump_json,
+    frozen_dict,
+    is_array,
+    is_object,
+    kind_of,
+    leaves_with_path,
+    map_leaves,
+    path_str,
+    pointer,
+)  # fmt: skip
+
+OTHER_SHAPE: Final = (
+    "Targets are checked against what the program returns. One of another shape, for a reward of your own, is a data "
+    "model of your own, (inputs, Gold(...)), or columns that y= names."
+)
+_SMALL: Final = re.compile(r"[\W_]+")
+
+
+def names_of(nest: Any) -> list[str]:
+    """Return the names of the data models in a nest: their keys, or in a list their labels where these differ."""
+    places = leaves_with_path(nest)
+    labels = [_label_of(leaf) for _, leaf in places]
+    is_list = all(isinstance(step, int) for path, _ in places for step in path)
+    by_label = is_list and all(labels) and max(Counter(labels).values(), default=0) == 1
+    return labels if by_label else [path_str(path) or text for (path, _), text in zip(places, labels, strict=True)]
+
+
+def _label_of(leaf: Any) -> str:
+    """Return the label of a symbol or value, "" of None."""
+    given = cast("Any", leaf)._label if isinstance(leaf, Described) else None
+    return given or (label_of(schema_of(leaf)) if isinstance(leaf, Described | DataModel) else "")
+
+
+def fields_of(x: SymbolicDataModel | None) -> dict[str, Schema]:
+    """Return the schema of each field that a symbol declares; none of None."""
+    if x is None:
+        return {}
+    parts = parts_of(schema_of(x))
+    definitions: Any = {"$defs": parts.definitions} if parts.definitions else {}
+    return {name: schema_from({**definitions, **part}, root="any") for name, part in parts.fields.items()}
+
+
+def twin_of(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a name differs from by case, spaces and punctuation alone, if there is one."""
+    small = _SMALL.sub("", name.casefold())
+    return next((each for each in known if each != name and _SMALL.sub("", each.casefold()) == small), None)
+
+
+class Targets:
+    """Reads targets by what a program returns.
+
+    Args:
+        outputs: The nest of symbols that it returns; None where that is not known, and nothing is checked.
+
+    Attributes:
+        fields: The schemas of what a target may have: the fields of the one data model, or several data models by name.
+    """
+
+    def __init__(self, outputs: Any) -> None:
+        self._outputs: Any = outputs
+        self.fields: dict[str, Schema] = {}
+        self._parts: dict[str, Targets] = {}
+        self._symbols: dict[tuple[str, ...], SymbolicDataModel] = {}
+        if isinstance(outputs, SymbolicDataModel):
+            self.fields = fields_of(outputs)
+        elif kind_of(outputs) != LEAF:
+            symbols = dict(zip(names_of(outputs), (leaf for _, leaf in leaves_with_path(outputs)), strict=True))
+            if None not in symbols.values():
+                self.fields = {name: schema_of(each) for name, each in symbols.items()}
+                self._parts = {name: Targets(each) for name, each in symbols.items()}
+
+    def unknown(self, names: Iterable[str]) -> list[str]:
+        """Return those of some names that no target can have."""
+        is_open = not self._parts and (self._outputs is None or parts_of(schema_of(self._outputs)).extra is not False)
+        return [] if is_open else [name for name in names if name not in self.fields]
+
+    def read(self, target: Any, place: Sequence[str | int] = ("target",)) -> Any:
+        """Return a target as a value of the outputs, where it has their fields; one of another shape as it is.
+
+        A data model is taken as it is, and so is an object with other fields, or a value of a type that no field has.
+
+        Args:
+            target: A data model or JSON: an object, or the value of one field.
+            place: Where it stands.
+
+        Raises:
+            DataError: It is not JSON, or no output can have it: a field has another value than its schema allows, or
+                its name differs by case or spaces. Names the place, the value, what was wanted, and 'Did you mean'.
+        """
+        if target is None or isinstance(target, DataModel | JsonDataModel):
+            return cast("Any", target)
+        if self._parts:
+            return self._read_several(target, place)
+        try:
+            json = plain_json(target)
+        except DataError:  # an object of a reward of the user's own
+            return target
+        if self._outputs is None:
+            return target
+        if not is_object(json):
+            return json if self._takes_bare(json, place) else target
+        other = self._check_names(json, place)
+        for name, value in json.items():
+            if name in self.fields:
+                _check_value(self.fields[name], value, (*place, name))
+        return target if other else self._wrapped(json, place)
+
+    def _read_several(self, target: Any, place: Sequence[str | int]) -> Any:
+        """Return the target of a program that returns several data models, in a nest like theirs."""
+        names = list(self._parts)
+        by_name: Any = target
+        if isinstance(target, list | tuple):
+            values = cast("Sequence[Any]", target)
+            by_name = dict(zip(names, values, strict=True)) if len(values) == len(names) else None
+        if not is_object(by_name) or self._check_names(by_name, place):
+            return cast("Any", target)  # of another shape
+        remaining = iter([self._parts[name]._whole(by_name.get(name), (*place, name)) for name in names])
+        return map_leaves(lambda _: next(remaining), self._outputs)
+
+    def _whole(self, target: Any, place: Sequence[str | int]) -> Any:
+        """Return the target of one output of several; a bare value stands for its only field."""
+        found: Any = self.read(target, place)
+        if found is None or isinstance(found, DataModel | JsonDataModel) or is_object(found) or len(self.fields) != 1:
+            return cast("Any", found)
+        return self.read(dict.fromkeys(self.fields, found), place)
+
+    def _check_names(self, target: Mapping[str, Any], place: Sequence[str | int]) -> list[str]:
+        """Return the names that no output has; raise DataError for one that differs from a field by case or spaces."""
+        other = self.unknown(target)
+        for name in other:
+            if twin := twin_of(name, self.fields):
+                _refuse(place, f"the field {name!r}", "one of " + ", ".join(self.fields), f" Did you mean {twin!r}?")
+        return other
+
+    def _takes_bare(self, json: Json, place: Sequence[str | int]) -> bool:
+        """Whether some field takes a value; one of a type that no field has is of another shape.
+
+        Raises:
+            DataError: No field takes it.
+        """
+        faults: list[tuple[Schema, str]] = []
+        for schema in self.fields.values():
+            found = problems(schema, json, limit=1)
+            if not found:
+                return True
+            if found[0].pointer or type(json) in types_of(schema):
+                faults.append((schema, found[0].wanted))
+        if faults:
+            wanted = " or ".join(dict.fromkeys(text for _, text in faults))
+            _refuse(place, f"{dump_json(json):.200}", wanted, _remedy(faults[0][0], json) if len(faults) == 1 else "")
+        return not self.fields
+
+    def _wrapped(self, json: Any, place: Sequence[str | int]) -> JsonDataModel[Any]:
+        """Return an object as a value of the output, or of those of its fields that it has."""
+        whole, names = self._outputs, tuple(json)
+        if names not in self._symbols:
+            parts = parts_of(schema_of(whole))
+            is_whole = all(name in names for name in parts.fields)
+            fields = frozen_dict({name: parts.fields.get(name, {}) for name in names})
+            self._symbols[names] = whole if is_whole else symbol(replace(parts, fields=fields, required=names).schema)
+        shape = self._symbols[names]
+        if shape._model is None:
+            return JsonDataModel.of(json, shape._schema)
+        try:
+            return JsonDataModel[Any](json, data_model=shape._model)
+        except ValueError as error:  # a validator of the class
+            raise DataError(f"{pointer(place)}: {error}") from None
+
+
+_TYPES: Final[Mapping[str, frozenset[type[Any]]]] = {
+    "string": frozenset({str}), "boolean": frozenset({bool}), "integer": frozenset({int, float}),
+    "number": frozenset({int, float}), "array": frozenset({FrozenList}),
+}  # fmt: skip
+
+
+def types_of(schema: Any, root: Any = None) -> frozenset[type[Any]]:
+    """Return the Python types of the frozen JSON that a schema may take; texts, numbers, bools and arrays."""
+    root = schema if root is None else root
+    if "$ref" in schema:
+        return types_of(target_of(root, schema["$ref"]), root)
+    if "enum" in schema or "const" in schema:
+        return frozenset(map(type, schema.get("enum", [schema.get("const")])))
+    arms = [arm for name in ("anyOf", "oneOf") for arm in schema.get(name, ()) if is_object(arm)]
+    names = schema.get("type", () if arms else _TYPES)
+    found = [_TYPES.get(name, frozenset()) for name in ([names] if isinstance(names, str) else names)]
+    return frozenset[type[Any]]().union(*found, *(types_of(arm, root) for arm in arms))
+
+
+def _check_value(schema: Schema, json: Json, place: Sequence[str | int]) -> None:
+    """Raise DataError for a value that a field cannot have."""
+    if not is_valid(schema, json):
+        fault = problems(schema, json, limit=1)[0]
+        steps = (*place, *fault.pointer.split("/")[1:])
+        _refuse(steps, fault.got, fault.wanted, _remedy(schema, json))
+
+
+def _refuse(place: Sequence[str | int], got: str, wanted: str, remedy: str = "") -> NoReturn:
+    """Raise DataError for what no output can have."""
+    error = DataError(f"{pointer(place)}: no output has {got}; wanted {wanted}.{remedy}")
+    add_note(error, OTHER_SHAPE)
+    raise error
+
+
+def _remedy(schema: Schema, json: Any) -> str:
+    """Return what to write in place of a value: without quotes, with quotes, or the label that was meant."""
+    if isinstance(json, str):
+        try:
+            if is_valid(schema, parse_json(json)):
+                return f" Write {json.strip()}, without quotes."
+        except ValueError:
+            pass
+        return did_you_mean(json, _labels(schema))
+    text = dump_json(json)
+    return f' Write "{text:.100}", as a text.' if is_valid(schema, text) else ""
+
+
+def _labels(schema: Any) -> Iterator[str]:
+    """Yield the texts that a schema lists, in any of its parts."""
+    if is_object(schema):
+        yield from (each for each in schema.get("enum", ()) if isinstance(each, str))
+        if isinstance(schema.get("const"), str):
+            yield schema["const"]
+        for part in schema.values():
+            yield from _labels(part)
+    elif is_array(schema):
+        for part in schema:
+            yield from _labels(part)
