@@ -2,18 +2,22 @@
 
 import re
 import shlex
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any, Final
 
-from synmod import errors
-from synmod.leaves import Json, is_object, unused
+from pydantic import ValidationError
 
-from .tools import Approve, Tool
+from synmod import data, errors
+from synmod.leaves import Json, aio, did_you_mean, is_object, unused
+
+from .tools import Approve, Tool, WithMedia
 
 _URL: Final = ("http://", "https://")
 _SERVER_FORMS: Final = "write a command such as ['python', 'server.py'], or an address"
 _LONGEST_NAME: Final = 60
+_MOST_PAGES: Final = 1_000
 
 
 @asynccontextmanager
@@ -23,6 +27,8 @@ async def mcp_tools(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = 60,
     approve: Approve | None = None,
+    only: Collection[str] | None = None,
+    prefix: str = "",
 ) -> AsyncGenerator[list[Tool]]:
     """Open an MCP server for a block and yield its tools.
 
@@ -30,18 +36,22 @@ async def mcp_tools(
         server: The command that starts a server, as a list or as one line; the address of a running server; or any
             other argument of `mcp.Client`, such as a transport with custom headers.
         env: More environment variables for the command, which inherits only a few common ones, without API keys.
-        timeout_s: Seconds for one run of a tool; None for no limit.
+        timeout_s: Seconds until the server has listed its tools, and for one run of a tool; None for no limit.
         approve: As for `Tool`, for each of the tools.
+        only: The names of the tools to yield, as the server has them; None for all.
+        prefix: The beginning of the name of each tool for the model, such as `shop_`, where several servers have a tool
+            of one name.
 
     Yields:
         The tools in the order of the server, with its names, descriptions and schemas; characters not allowed in names
-        become `_`. Tools run only inside the block, and cannot be saved.
+        become `_`. A schema that cannot be checked here is offered as the server has it, which then checks the
+        arguments. Tools run only inside the block, and cannot be saved.
 
     Raises:
-        ConfigError: The `mcp` package is missing (names the install command), or `server` is none of these.
-        SchemaError: The schema of a tool is unusable; names the tool.
-        ToolError: The server does not start, cannot be reached, or does not speak MCP. When a tool is called: the
-            server reports an error.
+        ConfigError: The `mcp` package is missing (names the install command), `server` is none of these, or `only` has
+            the name of no tool ('Did you mean').
+        ToolError: The server does not start, cannot be reached, does not answer in time or does not speak MCP; or it
+            refuses the list of its tools, or lists none. When a tool is called: the server reports an error, or ends.
         RunError: When a tool is called: the block has ended.
 
     Example:
@@ -53,17 +63,22 @@ async def mcp_tools(
     Source: the Model Context Protocol; pydantic-ai's toolsets.
     """
     try:
-        from mcp import Client
+        from mcp import Client, MCPError
     except ImportError as error:
         raise errors.ConfigError(f"mcp_tools needs the mcp package ({error}): pip install 'synmod-lm[mcp]'.") from None
     failure: Exception | None = None
     try:
-        async with Client(_target(server, env)) as client:
-            try:
-                yield await _tools_of(client, timeout_s, approve)
-            except Exception as error:  # noqa: BLE001  # raised below, since closing the client would wrap it in a group
-                failure = error
-    except (OSError, ExceptionGroup) as error:
+        with aio.deadline_scope(inf if timeout_s is None else timeout_s) as limit:
+            async with Client(_target(server, env)) as client:
+                try:
+                    described = await _listed(client, only)
+                    limit.lift()
+                    yield _tools_of(client, described, prefix, timeout_s, approve)
+                except Exception as error:  # noqa: BLE001  # raised below, since closing the client would wrap it in a group
+                    failure = error
+        if limit.expired:
+            failure = errors.ToolError(f"mcp_tools: the MCP server did not answer within timeout_s={timeout_s:g}.")
+    except (OSError, MCPError, ExceptionGroup) as error:
         first: BaseException = error
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
@@ -103,61 +118,109 @@ def _mcp_name(name: str) -> str:
     return name if name.isidentifier() else f"_{name}"
 
 
-async def _tools_of(client: Any, timeout_s: float | None, approve: Approve | None) -> list[Tool]:
-    """Return all tools of a server.
+async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
+    """Return the descriptions of the tools of a server, or of those with these names.
 
     Raises:
-        SchemaError: The schema of a tool is unusable.
+        ConfigError: A name is that of no tool ('Did you mean').
+        ToolError: The server refuses the list, lists no tools, or does not end.
     """
-    tools: dict[str, Tool] = {}
-    cursor, is_last = None, False
-    while not is_last:
-        page = await client.list_tools(cursor=cursor)
-        for described in page.tools:
-            name = unused(_mcp_name(described.name), tools)
-            tools[name] = _mcp_tool(client, described, name, timeout_s, approve)
+    from mcp import MCPError
+
+    listed, cursor = list[Any](), None
+    for _ in range(_MOST_PAGES):
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as error:
+            raise errors.ToolError(f"mcp_tools: the MCP server refuses to list its tools: {error}") from None
+        listed += page.tools
         cursor = page.next_cursor
-        is_last = cursor is None
+        if cursor is None:
+            break
+    else:
+        raise errors.ToolError(f"mcp_tools: the MCP server lists its tools on more than {_MOST_PAGES:,} pages.")
+    if not listed:
+        raise errors.ToolError("mcp_tools: the MCP server lists no tools.")
+    if only is None:
+        return listed
+    names = [described.name for described in listed]
+    for name in [only] if isinstance(only, str) else only:
+        if name not in names or isinstance(only, str):
+            wanted = f"wanted a list of names of {', '.join(map(repr, names))}"
+            raise errors.ConfigError(f"mcp_tools: only: got {name!r:.100}, {wanted}.{did_you_mean(name, names)}")
+    return [described for described in listed if described.name in only]
+
+
+def _tools_of(
+    client: Any, listed: Sequence[Any], prefix: str, timeout_s: float | None, approve: Approve | None
+) -> list[Tool]:
+    """Return the tools that a server describes."""
+    tools: dict[str, Tool] = {}
+    for described in listed:
+        name = unused(_mcp_name(f"{prefix}{described.name}"), tools)
+        tools[name] = Tool(
+            _run_of(client, described.name, name),
+            name=name,
+            description=described.description or described.title or "",
+            parameters=_parameters(described.input_schema),
+            timeout_s=timeout_s,
+            approve=approve,
+        )
     return [*tools.values()]
 
 
-def _mcp_tool(client: Any, described: Any, name: str, timeout_s: float | None, approve: Approve | None) -> Tool:
-    """Return one tool of a server.
-
-    Raises:
-        SchemaError: The schema is unusable.
-    """
-
-    async def run(**arguments: Any) -> Any:
-        from mcp import MCPError
-
+def _parameters(schema: Json) -> data.Schema:
+    """Return the schema of the arguments of a tool, unchecked if it cannot be checked here."""
+    try:
+        return data.declare(schema)
+    except (errors.SchemaError, errors.DataError):
         try:
-            result = await client.call_tool(described.name, arguments)
-        except MCPError as error:
-            raise errors.ToolError(f"{name}: {error}") from None
-        except RuntimeError as error:
-            if "context manager" not in str(error):  # not of a closed client
-                raise
-            raise errors.RunError(f"{name}: {error}. Tools of mcp_tools run inside its `async with` block.") from None
+            return data.unchecked_schema(schema)
+        except (errors.SchemaError, errors.DataError):  # it nests too deep to be sent
+            return data.unchecked_schema({"type": "object"})
+
+
+def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
+    """Return the function that runs a tool of a server."""
+
+    async def run(**arguments: Any) -> WithMedia:
+        try:
+            result = await client.call_tool(its_name, arguments)
+        except Exception as error:  # noqa: BLE001  # of the server, or of the package if the server has ended
+            if isinstance(error, RuntimeError) and "context manager" in str(error):  # of a closed client
+                where = "Tools of mcp_tools run inside its `async with` block"
+                raise errors.RunError(f"{name}: {error}. {where}.") from None
+            raise errors.ToolError(
+                f"{name}: {str(error) or type(error).__name__}"
+            ) from None  # the server's, or it ended
         text = "\n".join(map(_text, result.content))
         if result.is_error:
             raise errors.ToolError(f"{name}: {text}")
-        json: Json = result.structured_content
-        if is_object(json) and json.keys() == {"result"}:
-            return json["result"]  # servers wrap plain values in this object
-        return text if json is None else json
+        media = [*filter(None, map(_media, result.content))]
+        json: Json = text if media or result.structured_content is None else result.structured_content
+        is_wrapped = is_object(json) and json.keys() == {"result"}  # as servers wrap plain values
+        return WithMedia(json["result"] if is_wrapped else json, media)
 
-    description, parameters = described.description or described.title or "", described.input_schema
-    try:
-        return Tool(
-            run, name=name, description=description, parameters=parameters, timeout_s=timeout_s, approve=approve
-        )
-    except errors.SchemaError as error:
-        errors.add_note(error, f"in the tool {described.name!r} of an MCP server")
-        raise
+    return run
 
 
 def _text(block: Any) -> str:
-    """Return a part of a result as text: its text, else its type."""
-    found = getattr(block, "text", None) or getattr(getattr(block, "resource", None), "text", None)
-    return found if isinstance(found, str) else f"({block.type} {getattr(block, 'mime_type', None) or ''})"
+    """Return a part of a result as text: its text or address, else its type."""
+    resource = getattr(block, "resource", block)
+    text = getattr(resource, "text", None)
+    if text is None and block.type == "resource_link":
+        text = f"{block.name}: {block.uri}"
+    return text if isinstance(text, str) else f"({block.type} {getattr(resource, 'mime_type', None) or ''})"
+
+
+def _media(block: Any) -> data.Image | data.Audio | data.File | None:
+    """Return the image, sound or file in a part of a result; None if there is none, or it is not what it should be."""
+    resource = getattr(block, "resource", block)
+    content = getattr(resource, "blob", None) or (getattr(block, "data", None))
+    kind = {"image": data.Image, "audio": data.Audio, "resource": data.File}.get(block.type)
+    if kind is None or content is None:
+        return None
+    try:
+        return kind(media_type=resource.mime_type or "application/octet-stream", data=content)
+    except ValidationError:
+        return None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
@@ -22,15 +22,22 @@ from .generator import object_schema
 _RESULT_TITLE: Final = "ToolResult"
 
 
-def result_schema(result: Mapping[str, Json]) -> data.Schema:
+def _result_schema(result: Json, **others: Json) -> data.Schema:
     """Return the schema of the output of a tool whose function does not return a data model."""
-    return data.trusted_schema({"title": _RESULT_TITLE, **object_schema(result=result)})
+    schema = object_schema(result=result)
+    return data.trusted_schema({"title": _RESULT_TITLE, **schema, "properties": {"result": result, **others}})
 
 
-RESULT: Final = result_schema({})
-"""That of any result without media."""
+class WithMedia(NamedTuple):
+    """A result, and the images, sounds and files that its text mentions, which stand beside it in the output."""
 
-_BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    result: Any
+    media: Sequence[data.Image | data.Audio | data.File] = ()
+
+
+RESULT: Final = _result_schema({})
+_RESULT_WITH_MEDIA: Final = _result_schema({}, media={"type": "array"})
+
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -118,9 +125,12 @@ class Tool(Module):
             raise errors.ConfigError(f"Tool: timeout_s is {timeout_s!r}; write a positive number of seconds.")
         self._taken = _Parameters(fn, called) if parameters is None else None
         model = None if self._taken is None else self._taken.model
-        self.input_spec = data.symbol(data.declare(model or dict(parameters or {})), model)
+        is_schema = type(parameters) is data.Schema  # of another server, maybe unchecked
+        declared: Any = parameters if is_schema else data.declare(model or dict(parameters or {}))
+        self.input_spec = data.symbol(declared, model)
         returned = module.resolved_annotations(function).get("return")
-        self.output_spec: Any = module.model_of_annotation(returned) or data.symbol(RESULT)
+        schema = _RESULT_WITH_MEDIA if returned is WithMedia else RESULT
+        self.output_spec: Any = module.model_of_annotation(returned) or data.symbol(schema)
 
     @property
     def function_schema(self) -> Json:
@@ -152,12 +162,14 @@ class Tool(Module):
         result = await _called(self.fn, *args, **kwargs)
         if data.model_of(self.output_spec) is not None:
             return result
+        parts = result if isinstance(result, WithMedia) else WithMedia(result)
+        fields = {"result": parts.result, **({"media": parts.media} if parts.media else {})}
         try:
-            json = _json_of(result)
+            json = {name: _json_of(part) for name, part in fields.items()}
         except (PydanticSerializationError, ValueError, RecursionError) as error:
             raise errors.DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
-        schema = _media_schema(result)
-        return data.wrap(frozen({"result": json}), result_schema(schema) if schema else RESULT)
+        schemas = {name: _media_schema(part) for name, part in fields.items()}
+        return data.wrap(frozen(json), _result_schema(**schemas) if any(schemas.values()) else RESULT)
 
 
 async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:

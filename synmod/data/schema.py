@@ -265,15 +265,34 @@ def trusted_schema(json: Json) -> Schema:
     with _interning:
         schema = _interned.get(text)
         if schema is None:
-            schema = Schema.__new__(Schema)
-            fill(schema, written)
-            schema.serial = next(_serials)
-            schema.checked = False
-            schema.validator = schema.parts = None
-            schema.known = {}
-            _interned[text] = schema
+            schema = _interned[text] = _new_schema(written)
             _recent.append(schema)
         return schema
+
+
+def unchecked_schema(json: Json) -> Schema:
+    """Return a schema as somebody else wrote it, which is not checked, and which every value satisfies here.
+
+    It is not interned, so that the same text elsewhere is checked.
+
+    Raises:
+        SchemaTooComplex: It nests too deep.
+        DataError: It is not JSON.
+    """
+    schema = _new_schema(frozen(json, _MAX_NESTING, SchemaTooComplex))
+    schema.checked, schema.validator = True, lambda _: True
+    return schema
+
+
+def _new_schema(written: Json) -> Schema:
+    """Return a schema of frozen JSON, about which nothing is known yet."""
+    schema = Schema.__new__(Schema)
+    fill(schema, written)
+    schema.serial = next(_serials)
+    schema.checked = False
+    schema.validator = schema.parts = None
+    schema.known = {}
+    return schema
 
 
 # -- a data model's schema, taken apart --------------------------------------------------------------------------------

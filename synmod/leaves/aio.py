@@ -467,10 +467,14 @@ class deadline_scope:  # noqa: N801  # read as a word
         self._scope.__enter__()
         return self
 
+    def lift(self) -> None:
+        """Let the rest of the block take as long as it needs."""
+        self._scope.deadline = float("inf")
+
     def __exit__(self, *failure: object) -> bool:
         if _current_task() is not self._task:
             with contextlib.suppress(RuntimeError):
-                self._scope.deadline = float("inf")
+                self.lift()
             return False
         swallowed = self._scope.__exit__(*failure)
         self.expired = self._scope.cancelled_caught

@@ -46,6 +46,12 @@ def environment() -> list[str]:
 
 
 @server.tool()
+def leave() -> None:
+    """End the server."""
+    os._exit(1)
+
+
+@server.tool()
 async def wait() -> str:
     """Wait for a minute."""
     await asyncio.sleep(60)

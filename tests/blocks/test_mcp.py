@@ -26,7 +26,16 @@ async def test_the_tools_of_a_server_over_stdio(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some-secret-key")
     async with sm.mcp_tools(SERVER, env={"SHOP": "x"}) as tools:
         named = {tool.name: tool for tool in tools}
-        assert list(named) == ["add", "find_product", "find_product_1", "picture", "refund", "environment", "wait"]
+        assert list(named) == [
+            "add",
+            "find_product",
+            "find_product_1",
+            "picture",
+            "refund",
+            "environment",
+            "leave",
+            "wait",
+        ]
         function = named["add"].function_schema["function"]
         assert function["description"] == "Add two numbers."
         assert function["parameters"]["required"] == ["a"]
@@ -120,6 +129,155 @@ async def test_a_tool_that_is_called_after_its_block_is_a_run_error():
         pass
     with pytest.raises(sm.errors.RunError, match="add: .*inside its `async with` block"):
         await tools[0](a=1)
+
+
+def served(*pages, call=None, name="shop"):
+    """A server in this process that lists pages of tools, each a list of (name, schema); `call(name, arguments)`."""
+    from mcp.server import Server
+    from mcp_types import ListToolsResult, Tool
+
+    async def listed(context, page):
+        at = int((page and page.cursor) or 0)
+        tools = [Tool(name=name, input_schema=schema) for name, schema in pages[at]]
+        return ListToolsResult(tools=tools, next_cursor=str(at + 1) if at + 1 < len(pages) else None)
+
+    async def called(context, request):
+        return call(request.name, request.arguments)
+
+    return Server(name, on_list_tools=listed, on_call_tool=called)
+
+
+OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}}
+ODD = {
+    "a tuple of draft 7": {"type": "array", "items": [{"type": "number"}, {"type": "number"}]},
+    "a look-ahead": {"type": "string", "pattern": "^(?!-).+$"},
+    "a bound of draft 4": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+    "an unknown type": {"type": "file"},
+    "a reference to nothing": {"$ref": "#/$defs/Nothing"},
+}
+
+
+@slow
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+async def test_a_schema_that_cannot_be_checked_is_offered_as_it_is(odd):
+    """And the server checks the arguments; the other tools are checked here."""
+    from mcp_types import CallToolResult, TextContent
+
+    def call(name, arguments):
+        return CallToolResult(content=[TextContent(type="text", text=f"bad {arguments}")], is_error=True)
+
+    schema = {"type": "object", "properties": {"p": odd}}
+    lm = ScriptedLM([sm.ToolCall("1", "odd", {"p": [[]]}), "done"])
+    async with sm.mcp_tools(served([("good", OPEN), ("odd", schema)], [("last", OPEN)], call=call)) as tools:
+        await sm.Agent(tools, language_model=lm)(Query(question="?"))
+        with pytest.raises(sm.SchemaError):
+            await tools[0](a="1")
+    offered = [tool["function"] for tool in lm.requests[0].tools]
+    assert [function["name"] for function in offered] == ["good", "odd", "last"]
+    assert offered[1]["parameters"] == schema
+    assert lm.requests[1].messages[-1]["content"] == "ToolError: odd: bad {'p': [[]]}"
+
+
+@slow
+@pytest.mark.parametrize(
+    ("pages", "says"),
+    [([[]], "lists no tools"), ([[("t", OPEN)]] * 1_001, "more than 1,000 pages")],
+    ids=["no tools", "endless pages"],
+)
+async def test_a_list_that_cannot_be_used_is_a_tool_error(pages, says):
+    """An empty one, or one without an end."""
+    with pytest.raises(sm.ToolError, match=says):
+        async with sm.mcp_tools(served(*pages)):
+            pass
+
+
+@slow
+async def test_a_server_that_refuses_its_list_is_a_tool_error_with_its_words():
+    """Or that knows no tools at all."""
+    from mcp import MCPError
+    from mcp.server import Server
+    from mcp_types import ListPromptsResult
+
+    async def refuse(context, page):
+        raise MCPError(code=-32001, message="not signed in")
+
+    async def prompts(context, page):
+        return ListPromptsResult(prompts=[])
+
+    for server, says in (
+        (Server("a", on_list_tools=refuse), "not signed in"),
+        (Server("b", on_list_prompts=prompts), "not found"),
+    ):
+        with pytest.raises(sm.ToolError, match=says):
+            async with sm.mcp_tools(server):
+                pass
+
+
+@slow
+async def test_a_silent_server_is_left_after_the_timeout():
+    """Neither its process nor a task stays."""
+    silent = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with pytest.raises(sm.ToolError, match=r"did not answer within timeout_s=0\.5"):
+        async with sm.mcp_tools(silent, timeout_s=0.5):
+            pass
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert silent[2] not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+
+
+@slow
+async def test_the_time_of_the_block_is_not_limited():
+    """Only that until the tools are listed."""
+    async with sm.mcp_tools(served([("t", OPEN)]), timeout_s=1.0):
+        await asyncio.sleep(1.5)
+
+
+@slow
+async def test_tools_are_chosen_by_name_and_named_with_a_prefix():
+    """So that those of two servers can stand in one agent."""
+    server = served([("find.it", OPEN), ("pay", OPEN), ("x" * 80, OPEN), ("x" * 90, OPEN)])
+    async with sm.mcp_tools(server, only=["pay", "find.it"], prefix="shop_") as tools:
+        assert [tool.name for tool in tools] == ["shop_find_it", "shop_pay"]
+    async with sm.mcp_tools(server, prefix="1") as tools:
+        names = [tool.name for tool in tools]
+        assert names[:2] == ["_1find_it", "_1pay"]
+        assert (len(set(names)), max(map(len, names)) <= 64) == (4, True)
+    for only, says in ((["pya"], "Did you mean 'pay'"), ("pay", "wanted a list")):
+        with pytest.raises(sm.ConfigError, match=says):
+            async with sm.mcp_tools(server, only=only):
+                pass
+
+
+@slow
+async def test_media_in_a_result_reach_the_model():
+    """As parts behind the results; text and addresses are text."""
+    import mcp_types as of
+
+    blob = of.BlobResourceContents(uri="shop://a", mime_type="application/pdf", blob="eA==")
+    content = [
+        of.TextContent(type="text", text="Look:"),
+        of.ImageContent(type="image", data="eA==", mime_type="image/png"),
+        of.AudioContent(type="audio", data="eA==", mime_type="audio/wav"),
+        of.EmbeddedResource(type="resource", resource=blob),
+        of.ResourceLink(type="resource_link", name="terms", uri="shop://terms"),
+        of.ImageContent(type="image", data="no base64!", mime_type="image/png"),
+    ]
+    lm = ScriptedLM([sm.ToolCall("1", "look", {}), "done"])
+    async with sm.mcp_tools(served([("look", OPEN)], call=lambda *_: of.CallToolResult(content=content))) as tools:
+        await sm.Agent(tools, language_model=lm)(Query(question="?"))
+    *_, result, media = lm.requests[1].messages
+    lines = ["Look:", "(image image/png)", "(audio audio/wav)", "(resource application/pdf)", "terms: shop://terms"]
+    assert result["content"].split("\n") == [*lines, "(image image/png)"]
+    assert [part["type"] for part in media["content"]] == ["text", "image_url", "input_audio", "file"]
+
+
+@slow
+async def test_a_server_that_ends_during_a_call_is_a_tool_error():
+    """Its later calls, too."""
+    async with sm.mcp_tools(SERVER, timeout_s=20) as tools:
+        named = {tool.name: tool for tool in tools}
+        for _ in range(2):
+            with pytest.raises(sm.ToolError, match="leave: "):
+                await named["leave"]()
 
 
 async def test_a_missing_package_is_named_with_the_install_line(monkeypatch):
