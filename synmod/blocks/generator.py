@@ -285,7 +285,7 @@ class Generator(Module, Generic[M]):
         return data.ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
 
     def render(self, inputs: data.DataModel | data.JsonDataModel[Any]) -> list[data.ChatMessage]:
-        """Return the exact messages that a call with these inputs sends.
+        """Return the exact messages that a call with these inputs sends; `print` shows them as a person reads them.
 
         Args:
             inputs: One data model.
@@ -309,7 +309,7 @@ class Generator(Module, Generic[M]):
         self._refuse_nest(inputs)
         if not isinstance(inputs, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
-        return [data.ChatMessage(**turn) for turn in self._prompt(inputs)]
+        return data.Prompt(data.ChatMessage(**turn) for turn in self._prompt(inputs))
 
     async def _reply(
         self, messages: Sequence[lm.Message], tools: Sequence[Json] | None = None, **params: Json

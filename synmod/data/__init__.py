@@ -18,7 +18,7 @@ from .validation import (
 )
 from .merge import items_of, with_items
 from .messages import (
-    TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Rating, Score,
+    TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Prompt, Rating, Score,
     TextPart, ToolCall, content_part, media_part, normalize_score,
 )
 from .models import (
@@ -31,8 +31,8 @@ from .subschema import includes
 
 __all__ = [
     "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
-    "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Rating", "Schema", "Score",
-    "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
+    "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema",
+    "Score", "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
     "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of",
     "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json",
     "parts_of", "plain_json", "portable", "problems", "schema_from", "schema_of", "schema_of_class", "symbol",

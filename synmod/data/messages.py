@@ -628,6 +628,21 @@ class ChatMessage(_ReadyMade):
         if self.content is None and not (self.role == "assistant" and is_more):
             yield "content", "may be None only on an assistant with tool calls, a refusal or reasoning", None
 
+    def __str__(self) -> str:
+        """Show the role, and below it the text, with a line for each tool call; of media only the kind."""
+        parts = [self.content] if isinstance(self.content, str) else self.content or []
+        texts = [part if isinstance(part, str) else getattr(part, "text", f"[{part.type}]") for part in parts]
+        calls = [f"{call.function.name}({call.function.arguments})" for call in self.tool_calls or ()]
+        return "\n".join([f"── {self.role} ──", *texts, *calls])
+
+
+class Prompt(list[ChatMessage]):
+    """The messages of a prompt: a list that prints as a person reads it."""
+
+    def __repr__(self) -> str:
+        """Show the messages below one another."""
+        return "\n\n".join(map(str, self))
+
 
 @registry.register_own()
 class ChatMessages(_ReadyMade):

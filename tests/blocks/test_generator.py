@@ -190,6 +190,18 @@ async def test_render_shows_what_is_sent():
     assert generator.render(Query(question="a").to_json_data_model()) == shown
 
 
+def test_a_rendered_prompt_prints_as_a_person_reads_it():
+    """Each message below its role, with its line breaks; of media only the kind."""
+    shown = Generator(Answer, instructions="One.\nTwo.").render(Query(question="a"))
+    assert str(shown).startswith("── system ──\n<instructions>One.\nTwo.</instructions>\n")
+    assert str(shown).endswith('\n\n── user ──\n<inputs>{"question":"a"}</inputs>')
+    assert repr(shown) == str(shown)
+    picture = sm.ChatMessage("user", ["Look:", sm.Image.from_bytes(b"a", "image/png")])
+    assert str(picture) == "── user ──\nLook:\n[image_url]"
+    call = sm.ChatMessage("assistant", tool_calls=[sm.ToolCall("1", "add", {"a": 1})])
+    assert str(call) == '── assistant ──\nadd({"a":1})'
+
+
 def test_render_needs_a_value():
     """A class or a symbol has no inputs to show."""
     for asked in (Query, Query.to_symbolic_data_model(), None):
