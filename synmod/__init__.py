@@ -100,8 +100,17 @@ def __getattr__(name: str) -> _NoReturn:
     """Raise for a name that is not there, with the one that was perhaps meant."""
     from synmod.leaves import did_you_mean
 
-    of_others = {"LM": "LanguageModel", "LLM": "LanguageModel", "Predict": "Generator", "Signature": "DataModel",
-                 "Layer": "Module", "Model": "Program", "StateGraph": "Program", "load_model": "load",
-                 "configure": "set_default_language_model", "settings": "set_default_language_model"}  # fmt: skip
-    hint = f" Did you mean {of_others[name]!r}?" if name in of_others else did_you_mean(name, __all__)
+    of_others = {"LM": "LanguageModel", "LLM": "LanguageModel", "ChatModel": "LanguageModel", "OpenAI": "LanguageModel",
+                 "ChatOpenAI": "LanguageModel", "Predict": "Generator", "Dense": "Generator", "Linear": "Generator",
+                 "LLMChain": "Generator", "Signature": "DataModel", "BaseModel": "DataModel", "InputField": "Field",
+                 "OutputField": "Field", "Layer": "Module", "Model": "Program", "StateGraph": "Program",
+                 "Chain": "Sequential", "ReAct": "Agent", "create_agent": "Agent", "tool": "Tool",
+                 "Evaluate": "evaluate", "load_model": "load", "configure": "set_default_language_model",
+                 "PromptTemplate": "jinja_prompt", "settings": "set_default_language_model"}  # fmt: skip
+    rooms = ("optimizers", "rewards", "metrics", "callbacks", "hooks_lib", "initializers", "skip")
+    inside = next((f"{room}.{name}" for room in rooms if name in vars(globals()[room])), None)
+    meant = of_others.get(name, inside)
+    hint = did_you_mean(name, __all__) if meant is None else f" Did you mean {meant!r}?"
+    if name == "testing":
+        hint = " It is loaded by `from synmod import testing`."
     raise AttributeError(f"module 'synmod' has no attribute {name!r}.{hint}")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -72,13 +73,27 @@ def test_a_misspelt_name_is_guessed():
         ("load_model", "load"),
         ("StateGraph", "Program"),
         ("settings", "set_default_language_model"),
+        ("Signature", "DataModel"),
+        ("Dense", "Generator"),
+        ("ReAct", "Agent"),
+        ("Gepa", "optimizers.Gepa"),
+        ("ExactMatch", "rewards.ExactMatch"),
+        ("EarlyStopping", "callbacks.EarlyStopping"),
+        ("stash", "skip.stash"),
     ],
 )
 def test_names_of_other_libraries_lead_to_ours(theirs, ours):
     """Those that newcomers write first."""
     with pytest.raises(AttributeError, match=f"no attribute '{theirs}'. Did you mean '{ours}'"):
         getattr(sm, theirs)
-    assert hasattr(sm, ours)
+    assert attrgetter(ours)(sm)
+
+
+def test_the_doubles_are_loaded_by_their_name():
+    """They are no part of a program that serves."""
+    assert run_alone("import synmod\ntry: synmod.testing\nexcept AttributeError as error: print(error)")[-4:] == [
+        "`from", "synmod", "import", "testing`."
+    ]  # fmt: skip
 
 
 def parameters_of(thing):

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, get_origin, overload
 
-from pydantic import BaseModel, Field, PydanticUserError, create_model
+from pydantic import BaseModel, Field, PydanticSchemaGenerationError, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
 from synmod import data, lm, registry, scope
@@ -375,6 +375,11 @@ def declared_symbol(data_model: Any, schema: Json, kind: str) -> data.SymbolicDa
         ArgumentError: Neither a data model nor a schema is given, or the two differ.
         SchemaError: The schema is unusable.
     """
+    if isinstance(data_model, str):
+        raise ArgumentError(
+            f"{kind}: the first argument declares the output, got the text {data_model!r:.60}. Write a data model, and "
+            f"what to do as instructions: sm.{kind}(Answer, instructions='...')."
+        )
     declared, model = data.declaration(schema, _made_model(data_model), kind)
     return data.symbol(declared, model)
 
@@ -409,6 +414,11 @@ def _model_of_types(name: str, base: type[data.DataModel], types: Mapping[str, A
     fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
     try:
         return create_model(name, __base__=base, **fields)
+    except PydanticSchemaGenerationError:
+        raise ArgumentError(
+            f"These types cannot be the fields of a data model: {dict(types)!r:.200}: derive a class of your own from "
+            "sm.DataModel."
+        ) from None
     except PydanticUserError as error:
         raise ArgumentError(
             f"These types cannot be the fields of a data model: {dict(types)!r:.200}: {error.message}"

@@ -51,6 +51,7 @@ class _ReadyMade(DataModel):
     model_config = TOLD_BRIEFLY
 
     _positions: ClassVar[tuple[str, ...]] = ()
+    _made_by: ClassVar[str] = ""
 
     if not TYPE_CHECKING:
 
@@ -64,7 +65,7 @@ class _ReadyMade(DataModel):
         """Return all arguments by name (TypeError for too many, or one given twice)."""
         if len(args) > len(cls._positions):
             most = f"at most {len(cls._positions)} positional arguments {cls._positions}"
-            raise TypeError(f"{cls.__name__} takes {most}, got {len(args)}.")
+            raise TypeError(f"{cls.__name__} takes {most}, got {len(args)}.{cls._made_by}")
         given = dict(zip(cls._positions, args, strict=False))
         for name in given.keys() & fields.keys():
             raise TypeError(f"{cls.__name__} got {name!r} twice, by position and by keyword.")
@@ -342,6 +343,7 @@ class Media(_ReadyMade):
     url: str | None = None
 
     _family: ClassVar[str] = ""
+    _made_by: ClassVar[str] = " It is made by from_path(path), from_bytes(content) or from_url(url)."
 
     @classmethod
     def from_bytes(cls, content: bytes, media_type: str | None = None) -> Self:

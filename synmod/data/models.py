@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, cast, dataclass_transform, overload
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from typing_extensions import TypeVar
 
 from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
@@ -533,6 +533,7 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
     raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{hint}")
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(Field, PrivateAttr))
 class DataModelClass(OperandClass, ModelMetaclass):
     """The class of data-model classes: pydantic's, with operators between classes."""
 
@@ -714,6 +715,11 @@ def schema_of(x: Any) -> Schema:
         return x._schema
     if (model := model_of(x)) is not None:
         return schema_of_class(model)
+    if isinstance(x, type):
+        raise ArgumentError(
+            f"The class {x.__name__} does not declare data: make it the type of a field, "
+            f"`class Query(sm.DataModel): field: {x.__name__}`, or derive it from sm.DataModel."
+        )
     raise ArgumentError(
         f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
     )

@@ -212,10 +212,20 @@ def steps_between(inputs: Any, outputs: Any) -> tuple[Step, ...]:
         if isinstance(symbol, SymbolicDataModel):
             search.visit(symbol, "the output" if not path else f"output {_place(path)}")
     faults += search.missing
+    if search.missing and _are_swapped(inputs, outputs):
+        faults.append("the inputs are made of the outputs; write sm.Program(inputs=x, outputs=y).")
     if faults:
         heading = "A program cannot be made of these inputs and outputs"
         raise GraphError(f"{heading}: {faults[0]}" if len(faults) == 1 else "\n- ".join([f"{heading}:", *faults]))
     return tuple(search.order)
+
+
+def _are_swapped(inputs: Any, outputs: Any) -> bool:
+    """Whether the outputs are sources, and an input is not."""
+    steps = [
+        [step_of(leaf) for leaf in leaves(nest) if isinstance(leaf, SymbolicDataModel)] for nest in (inputs, outputs)
+    ]
+    return any(step is not None for step in steps[0]) and all(step is None for step in steps[1])
 
 
 class _Search:
@@ -291,9 +301,15 @@ def _described(leaf: Any) -> str:
     if inspect.isawaitable(leaf):
         return f"{type(leaf).__name__}, not a symbol: await it first."
     if isinstance(leaf, type):
-        return f"the class {leaf.__name__}, not a symbol: write sm.Input(data_model={leaf.__name__})."
+        remedy = f"an input is sm.Input(data_model={leaf.__name__}), an output what a module returns, `await module(x)`"
+        return f"the class {leaf.__name__}, not a symbol: {remedy}."
     if leaf is None:
         return "None, not a symbol: is a `return` missing? Otherwise the call there returns nothing."
+    if callable(leaf):
+        return (
+            f"{type(leaf).__name__}, not a symbol: pass what it returns, `y = await module(x)`; modules in a row are "
+            "an sm.Sequential([...])."
+        )
     return f"{type(leaf).__name__}, not a symbol: start from sm.Input(...) and pass on what modules return."
 
 

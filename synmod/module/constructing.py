@@ -122,6 +122,24 @@ def construct(
         module.add_hook(hook)
 
 
+def no_attribute(module: Module, name: str) -> AttributeError:
+    """Return the error for a missing attribute; for a method of programs alone, with how to make one."""
+    kind = type(module).__name__
+    hint = _OF_PROGRAMS.get(name, "")
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name, obj=module)
+
+
+_ROW = ": it is a method of programs. Make one: `program = sm.Sequential([sm.Input(Query), module])`"
+_OF_PROGRAMS = {
+    **dict.fromkeys(("compile", "fit"), f"{_ROW}."),
+    "evaluate": f"{_ROW}, or write `sm.evaluate(module, data)`.",
+    "predict": f"{_ROW}, or write `sm.map_concurrently(module, values)`.",
+    "save": f"{_ROW}, or write `sm.save(module, path)`.",
+    "load": ": write `sm.load(path)`.",
+}
+"""What to write for a method of `Program` that other modules lack."""
+
+
 M = TypeVar("M", bound="Module")
 
 

@@ -257,7 +257,10 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
     elif _is_record(leaf):
         remedy = f"derive {name} from sm.DataModel"
     else:
-        remedy = "write an instance of a data model; anything that is not data goes by keyword"
+        remedy = (
+            "write an instance of a data model, such as Query(text=...) of `class Query(sm.DataModel): text: str`; "
+            "anything that is not data goes by keyword"
+        )
     return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")
 
 
@@ -303,6 +306,9 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
                 hint = " It takes one data model: several are combined by `x + y`."
             elif not call.positional:
                 hint = " Is `self` missing? Write `call(self, inputs)`."
+        elif not args and not kwargs and call.positional:
+            model = call.positional[0].model
+            hint = f" Pass a data model: {'Query' if model is None else model.__name__}(...)."
         count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
         if unknown and not args and call.positional:
             model = call.positional[0].model

@@ -432,6 +432,11 @@ class Module(metaclass=ModuleMeta):
     def __repr__(self) -> str:
         return constructing.constructor_call(self)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise constructing.no_attribute(self, name)
+
     # -- views --------------------------------------------------------------------------------------------------------
 
     @leaves.checks_keywords

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from synmod import blocks, leaves, module as modules, registry, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
-from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SchemaError, SymbolicValueError
+from synmod.errors import ArgumentError, BuildError, CallError, ConfigError, GraphError, SchemaError, SymbolicValueError
 from synmod.module import Data, Module, ModuleOf
 
 from .program import M, Program
@@ -149,7 +149,7 @@ def _blocks_around_calls(code: CodeType, label: str) -> Iterator[tuple[int | Non
             remedy = f"Open the block where the program is called, `with ...: await {label}(...)`"
             yield calls[0], "a `with` around a call", remedy
         else:
-            remedy = "Write sm.Fallback(first, second) for another module after an error, sm.Retry(module) to try again"
+            remedy = "Write sm.Fallback(first, second) for another module, sm.Retry(module, on=...) to try again"
             yield calls[0], "a `try` around a call", remedy
 
 
@@ -253,6 +253,7 @@ class Sequential(Program[M]):
         GraphError: An Input is not the first member.
         ConfigError: A member is neither a module nor a callable, a name hides an attribute of every Sequential, or a
             keyword is unknown.
+        CallError: When called without an argument, with an Input first.
         BadNameError: A member's name is not an identifier.
         Exception: Whatever the build raises, with an Input first.
 
@@ -364,6 +365,8 @@ class Sequential(Program[M]):
 
     async def call(self, /, *inputs: Any, **named: Any) -> JsonDataModel[M]:
         """Run the members, the first one on all arguments; without members, return the input."""
+        if not inputs and not named and (spec := self.input_spec) is not None:
+            raise CallError(f"{modules.where(self)}: got no argument; it takes {modules.shape(spec)}.")
         value: Any = inputs[0] if len(inputs) == 1 else inputs or None
         for place, member in enumerate(self.members):
             value = await (member(value) if place else member(*inputs, **named))
@@ -410,6 +413,8 @@ class Sequential(Program[M]):
             self.input_spec = _as_input(member)
             return
         if not isinstance(member, Module) and (isinstance(member, type) or not callable(member)):
+            if inspect.iscoroutine(member):
+                member.close()  # it will not be awaited
             raise ConfigError(
                 f"{self.name!r}: member {step} is {modules.kind_text(member)}; members are modules (instances) or "
                 "plain callables, in one list or one argument each."

@@ -72,8 +72,9 @@ def Input(  # noqa: N802  # read as a noun, as in Keras
     """
     if (data_model is None) == (schema is None):
         fault = "neither" if data_model is None else "both"
+        label = f" A name goes by keyword: name={schema!r:.50}." if isinstance(schema, str) else ""
         raise ArgumentError(
-            f"Input got {fault} of data_model and schema; pass exactly one: sm.Input(data_model=Query)."
+            f"Input got {fault} of data_model and schema; pass exactly one: sm.Input(data_model=Query).{label}"
         )
     source = schema if data_model is None else data_model
     label = name or (source._label if isinstance(source, SymbolicDataModel) else None)

@@ -36,7 +36,8 @@ def variables_of(
         if visit.first and visit.kind == "variable":
             found.append(visit)
         elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
-            unbuilt.append(f"{leaves.path_str(visit.path)!r} ({type(visit.value).__name__})")
+            path = repr(leaves.path_str(visit.path)) if visit.path else "the root"
+            unbuilt.append(f"{path} ({type(visit.value).__name__})")
     if unbuilt:
         raise errors.NotBuiltError(
             f"Variables cannot be listed before the program is built; not built: {', '.join(unbuilt)}. "

@@ -227,3 +227,56 @@ async def test_an_instance_of_pydantic_names_the_base_class():
 
     with pytest.raises(CallError, match="is a Plain, not data: derive Plain from sm.DataModel"):
         await sm.Generator(Team, language_model="embedded/nearest")(Plain(text="a"))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: sm.Input(str), "`class Query(sm.DataModel): field: str`"),
+        (lambda: sm.Input(Ticket, "ticket"), "A name goes by keyword: name='ticket'."),
+        (
+            lambda: sm.Generator("question -> answer"),
+            "the first argument declares the output, got the text 'question ->",
+        ),
+        (lambda: sm.Generator(sorter().__class__), "derive a class of your own from sm.DataModel"),
+        (lambda: sm.Program(inputs=sm.Input(Ticket), outputs=Team), "an output what a module returns"),
+        (lambda: sm.Program([sm.Input(Ticket), sm.Generator(Team)]), "modules in a row are an sm.Sequential([...])"),
+    ],
+)
+def test_declarations_of_other_kinds_say_what_to_write(make, says):
+    """A type, a name, a text, a class, modules where a data model or a symbol belongs."""
+    with pytest.raises((ArgumentError, GraphError), match=re.escape(says)):
+        make()
+
+
+def test_swapped_inputs_and_outputs_are_noticed():
+    """Of a chain that is right the other way round."""
+    query = sm.Input(Ticket)
+    with pytest.raises(
+        GraphError, match=r"the inputs are made of the outputs; write sm.Program\(inputs=x, outputs=y\)"
+    ):
+        sm.Program(query.prefix("my"), query)
+
+
+@pytest.mark.parametrize("name", ["compile", "fit", "evaluate", "predict", "save", "load"])
+def test_a_method_of_programs_on_a_module_says_how_to_make_one(name):
+    """A Generator alone has no data of its own to read."""
+    with pytest.raises(AttributeError, match=f"'Generator' object has no attribute '{name}': .*sm.(Sequential|load)"):
+        getattr(sm.Generator(Team), name)
+    assert not hasattr(sm.Generator(Team), name)
+
+
+async def test_a_call_without_its_input_is_named():
+    """Of the Sequential, not of its first member."""
+    with pytest.raises(CallError, match=r"'sequential' \(Sequential\): got no argument; it takes Ticket"):
+        await sorter()()
+    with pytest.raises(ArgumentError, match=r"missing a required argument: 'inputs'.* Pass a data model: Query"):
+        await sm.Generator(Team, language_model="embedded/nearest")()
+    with pytest.raises(CallError, match=r"argument 0 is a str, not data: write an instance .* Query\(text=...\)"):
+        await sm.Generator(Team, language_model="embedded/nearest")("hello")
+
+
+def test_media_of_a_path_say_how_they_are_made():
+    """The data hold no path."""
+    with pytest.raises(TypeError, match=r"made by from_path\(path\), from_bytes\(content\) or from_url\(url\)"):
+        sm.Image("cat.png")

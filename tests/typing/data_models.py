@@ -1,5 +1,8 @@
 """Checked by pyright, never run: what type checkers know of data models, values and symbols."""
 
+# pyright: reportUnnecessaryTypeIgnoreComment=true
+# each mistake below must be one
+
 from typing import Any, assert_type
 
 import pydantic
@@ -66,3 +69,14 @@ def operations(query: Query, value: JsonDataModel[Answer], symbol: SymbolicDataM
     ops.in_mask(Query, "question")
     value.in_mask(Answer).out_mask(["answer"]).prefix("p").suffix("s").factorize()
     del symbol
+
+
+def constructors() -> None:
+    """Fields are keywords, complete and of their types."""
+    Query(question="Who?")
+    Answer()
+    Query(qestion="Who?")  # pyright: ignore[reportCallIssue]
+    Query("Who?")  # pyright: ignore[reportCallIssue]
+    Query(question=3)  # pyright: ignore[reportArgumentType]
+    Query()  # pyright: ignore[reportCallIssue]
+    ChatMessage("user", "Hi")
