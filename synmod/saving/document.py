@@ -130,9 +130,9 @@ class Problems(list[errors.SaveProblem]):
 _DEEPEST: Final = 200
 """The largest `max_depth`: code that reads a document recurses."""
 
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_BLOCK: Final = 2**16
+_NO_MARKS = bytes(byte for byte in range(256) if byte not in b",[]{}")
+_STEP = {ord(","): 0, ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _HIDDEN = "[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 
@@ -194,11 +194,21 @@ def _exceeded(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]
             yield name, size, f"{name} is {most:,}, the file has {size:,} {what}"
 
     yield from fault("max_bytes", len(data), "bytes")
-    outside = _STRINGS.sub(b"", data)
-    values = 1 + outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+    marks = [block.translate(None, _NO_MARKS) for block in _outside_strings(data)]
+    values = 1 + sum(len(block) - block.count(b"]") - block.count(b"}") for block in marks)
     yield from fault("max_values", values, "JSON values")
-    steps = map(_STEP.__getitem__, outside.translate(None, _NO_BRACKETS))
+    steps = map(_STEP.__getitem__, b"".join(marks))
     yield from fault("max_depth", max(accumulate(steps), default=0), "levels of nesting")
+
+
+def _outside_strings(data: bytes) -> Iterator[bytes]:
+    """Yield what is outside the strings of a text, block by block: a text may hold millions of empty strings."""
+    data = data.replace(rb"\\", b"").replace(rb"\"", b"")  # no quote that is left is escaped
+    inside = 0
+    for start in range(0, len(data), _BLOCK):
+        parts = data[start : start + _BLOCK].split(b'"')
+        yield b"".join(parts[inside::2])
+        inside = (inside + len(parts) - 1) % 2
 
 
 def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callable[[Where], str]) -> str:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import pytest
 
@@ -171,6 +172,12 @@ HEAVY = {
     "few objects": '{"header":[' + '{"":{}},' * (SIZE // 24) + "1]}",
     "listed objects": "[" + '{"":{}},' * (SIZE // 16) + "1]",
     "spaces": " " * SIZE,
+    "empty strings": "[" + '"",' * (SIZE // 3) + "1]",
+    "strings alone": '""' * (SIZE // 2),
+    "short keys": "{" + '"a":1,' * (SIZE // 6) + '"b":1}',
+    "nested keys": '{"a":' * (SIZE // 5),
+    "escaped strings": "[" + r'"\\",' * (SIZE // 7) + "1]",
+    "escaped quotes": "[" + r'"\"",' * (SIZE // 7) + "1]",
 }
 
 
@@ -181,6 +188,19 @@ def test_s7_refusal_is_quick(name):
     with pytest.raises(sm.LoadError):
         loads(HEAVY[name])
     assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("name", ["empty strings", "strings alone", "short keys", "nested keys", "escaped strings"])
+def test_s7_refusal_takes_little_memory(name):
+    """S7: a text that is refused is never taken apart as a whole."""
+    text = HEAVY[name].encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(sm.FormatError):
+            loads(text)
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def packed(sections):
