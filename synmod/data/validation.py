@@ -21,7 +21,18 @@ from synmod.leaves.frozen import CONTAINERS, FrozenDict, Json, frozen, frozen_di
 from synmod.leaves.nests import map_leaves
 
 from .checking import MAX_VALUE_DEPTH, compiled, matcher, nests_too_deep, schema_from, validator_of
-from .schema import ANNOTATIONS, NO_DEMANDS, IsValid, Schema, Step, portable, properties_of, references, target_of
+from .schema import (
+    ANNOTATIONS,
+    NO_DEMANDS,
+    IsValid,
+    Schema,
+    Step,
+    portable,
+    properties_of,
+    references,
+    root_of,
+    target_of,
+)
 
 MAX_SHOWN: Final = 200
 """How many characters of a value an error shows."""
@@ -466,7 +477,7 @@ def _without_pattern(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed_instance(json: FrozenDict, model: Any) -> BaseModel:
-    """Return an instance of `model`, built from the fields it declares.
+    """Return an instance of `model`, built from the keys that its schema takes.
 
     Raises:
         ArgumentError: `model` is not a pydantic class.
@@ -476,10 +487,10 @@ def typed_instance(json: FrozenDict, model: Any) -> BaseModel:
         got = "only a schema is known here" if model is None else f"got {model!r:.100}"
         raise errors.ArgumentError(f"There is no class to build: {got}. Write x.to(Model) with a data-model class.")
     schema = schema_of_class(model)
-    if model.model_config.get("extra") != "allow":
-        declared = properties_of(schema)
-        if not json.keys() <= declared.keys():
-            json = frozen_dict({key: value for key, value in json.items() if key in declared})
+    root, declared = root_of(schema), properties_of(schema)
+    takes_more = root.get("additionalProperties", False) is not False or "patternProperties" in root
+    if not takes_more and not json.keys() <= declared.keys():
+        json = frozen_dict({key: value for key, value in json.items() if key in declared})
     validate(schema, json, model.__name__)
     return validator_faults(model, json, model.__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Generic, Optional, TypeVar
+from typing import Annotated, Any, Generic, Literal, Optional, TypeVar
 
 import pydantic
 import pytest
@@ -21,6 +21,7 @@ from pydantic import (
     field_serializer,
     model_serializer,
 )
+from typing_extensions import TypedDict
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump, schema_of_class
 from synmod.errors import DataError, FieldError, SchemaError
@@ -352,6 +353,88 @@ def test_plain_pydantic_classes():
     value = JsonDataModel({"n": 1, "more": 2}, data_model=Plain)
     assert value.to() == Plain(n=1)
     assert dump(Plain(n=1)) == {"n": 1, "many": []}
+
+
+class Stock(pydantic.RootModel[dict[str, int]]):
+    pass
+
+
+class Line(pydantic.BaseModel):
+    n: int
+    price: int = Field(1, alias="unitPrice")
+
+    @computed_field
+    @property
+    def twice(self) -> int:
+        return self.n * 2
+
+
+class Lines(pydantic.RootModel[dict[str, Line]]):
+    model_config = ConfigDict(frozen=True)
+
+
+class Named(pydantic.RootModel[dict[Annotated[str, pydantic.StringConstraints(pattern="^x")], int]]):
+    pass
+
+
+class Chosen(pydantic.RootModel[dict[Literal["a", "b"], int]]):
+    pass
+
+
+class Nested(pydantic.RootModel[dict[str, "Nested | int"]]):
+    pass
+
+
+class OfLine(pydantic.RootModel[Line]):
+    pass
+
+
+class Typed(TypedDict):
+    a: int
+
+
+class OfTyped(pydantic.RootModel[Typed]):
+    pass
+
+
+class Shelf(pydantic.BaseModel):
+    stock: Stock
+    all: list[Stock] = []
+
+
+class Open(pydantic.BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int] = Field(init=False)
+    a: int
+
+
+@pytest.mark.parametrize(
+    ("model", "json"),
+    [
+        (Stock, {"mug": 7, "plate": 0}),
+        (Stock, {}),
+        (Lines, {"a": {"n": 1, "unitPrice": 5}}),
+        (Named, {"x1": 1}),
+        (Chosen, {"a": 1}),
+        (Nested, {"a": {"b": 1}}),
+        (OfLine, {"n": 1, "unitPrice": 2}),
+        (OfTyped, {"a": 1}),
+        (Shelf, {"stock": {"a": 1}, "all": [{"b": 2}]}),
+        (Open, {"a": 1, "b": 2}),
+    ],
+)
+def test_the_schema_decides_which_keys_a_class_takes(model, json):
+    """Those of a root that is a dict too: a wrong one is an error; where only fields are declared, others are left out."""
+    made = model.model_validate(json)
+    assert JsonDataModel(json, data_model=model).to() == made
+    assert JsonDataModel(json, {"type": "object"}).to(model) == made
+    assert dump(made) == json
+    more = JsonDataModel({**json, "more": "x"}, {"type": "object"})
+    if model in (OfLine, OfTyped, Shelf):
+        assert more.to(model) == made
+    else:
+        with pytest.raises(SchemaError, match="more"):
+            more.to(model)
 
 
 def test_extras():
