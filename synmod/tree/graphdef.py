@@ -287,7 +287,7 @@ def static_text(value: Any) -> str | None:
         try:
             return canonical_json(frozen(value))
         except ValueError:  # NaN, an int with too many digits, or not JSON
-            return None
+            return _container_text(value)
     if kind is Static:
         return "static"
     if isinstance(value, type) and not issubclass(cast("type[Any]", value), BaseModel):
@@ -310,6 +310,18 @@ def static_text(value: Any) -> str | None:
         texts = [static_text(item) for item in value]
         return None if None in texts else f"{kind.__name__} {sorted(map(str, texts))}"
     return None
+
+
+def _container_text(value: Any) -> str | None:
+    """Encode a list or dict that is not JSON, such as one with int keys that paths could not name apart."""
+    if not isinstance(value, list | dict):
+        return None
+    pairs, kind = by_key(parts_of(value)[0]), class_of(cast("Any", value))
+    try:
+        texts = [(repr(key), static_text(part)) for key, part in pairs]
+    except RecursionError:  # it holds itself
+        return None
+    return None if any(text is None for _, text in texts) else f"{kind.__name__} {texts}"
 
 
 def _data_text(model: Any, json: Json) -> str | None:

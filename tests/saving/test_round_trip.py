@@ -477,6 +477,17 @@ def test_containers_that_are_no_json_may_nest_as_deep_as_the_document(depth):
         dumps(Keep(value))
 
 
+@pytest.mark.parametrize("options", [{7: 1}, {"": 1}, {7: 1, "": 2}, {7: 1, "7": 2}, {7: {0: 1, "0": []}, "": [1.5]}])
+def test_a_dict_whose_keys_no_path_could_name_apart(options):
+    """It comes back, equal to what it was, with the same fingerprint."""
+    module = Keep(options)
+    module.tuned = sm.Param("v")
+    again = loads(dumps(module))
+    assert again.thing == options
+    assert sm.graphdef(again) == sm.graphdef(module)
+    assert sm.graphdef(again).fingerprint == sm.graphdef(module).fingerprint
+
+
 def test_json_out_of_the_ordinary_inside_containers():
     """What is no plain tree goes the long way, and comes out the same."""
     shared = {"é\u202e": [10**30, -0.0, True]}

@@ -83,6 +83,7 @@ def test_diff_names_the_changed_paths():
         lambda: Colour.RED, lambda: Answer, lambda: Answer(text="x"), lambda: Store, lambda: known_function,
         lambda: dt.date(2024, 1, 2), lambda: dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC), lambda: dt.timedelta(1),
         lambda: decimal.Decimal("1.10"), lambda: uuid.UUID(int=1), lambda: {1, 2}, lambda: frozenset("ab"),
+        lambda: {7: 1, "": 2}, lambda: {7: 1, "7": [{"7": 2, 7: None}]}, lambda: [{7: 1, "7": 2}],
         lambda: Pair(1, "x"), lambda: Spot(1, [2]), lambda: Answer(text="x").to_json_data_model(), lambda: ValueError,
     ],
 )  # fmt: skip
