@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import add
 from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
@@ -453,6 +453,26 @@ class LMChunk:
     done: bool = False
     path: str = ""
     call_id: str | None = None
+    _partial: Callable[[], Json] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `partial`, computed when it is first read.
+
+        Raises:
+            AttributeError: There is no such attribute.
+        """
+        if name != "partial" or self._partial is None:
+            raise AttributeError(f"'LMChunk' object has no attribute {name!r}")
+        object.__setattr__(self, "partial", self._partial())
+        object.__setattr__(self, "_partial", None)
+        return self.partial
+
+
+def growing_chunk(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
+    """Return a new piece, whose `partial` is computed when it is first read."""
+    object.__delattr__(chunk, "partial")
+    object.__setattr__(chunk, "_partial", partial)
+    return chunk
 
 
 _FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {

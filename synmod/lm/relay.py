@@ -6,22 +6,22 @@ While a piece waits to be read, the calls wait too, and read no further from the
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, cast
+from functools import partial
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
-from pydantic_core import from_json
-
-from synmod.data import Schema, ToolCall
-from synmod.errors import ArgumentError, BadReplyError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator, frozen, frozen_dict, frozen_list, is_array, is_object
+from synmod.data import ToolCall
+from synmod.errors import ArgumentError, RunError
+from synmod.leaves import Clock, Json, aio, close_generator
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
-from .prompt import json_text
-from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage
+from .partial import GrowingJson
+from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage, growing_chunk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -221,7 +221,9 @@ class Relay:
         self._clock, self._untimed = clock, untimed
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
-        self._partial: Json = None  # the value shown last, frozen
+        schema = request.schema
+        self._json = None if schema is None else GrowingJson(_KINDS.get(str(schema.get("type"))))
+        self._numbers = _Numbers()
         self.begun: float | None = None
         self.came: Usage | None = None
 
@@ -240,7 +242,7 @@ class Relay:
 
     async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Deliver pieces as they arrive, and return the reply that they form."""
-        text = reasoning = ""
+        texts, reasonings = list[str](), list[str]()
         calls: tuple[ToolCall, ...] = ()
         where = f"adapter {adapter.name!r} streamed"
         reply: LMReply | None = None
@@ -250,66 +252,50 @@ class Relay:
                     reply = piece
                     continue
                 check_chunk(piece, where)
-                text += piece.text
-                reasoning += piece.reasoning
+                texts.append(piece.text)
+                reasonings.append(piece.reasoning)
                 calls += (*piece.tool_calls,)
-                if not piece.done and (new := self._new(text, reasoning)):  # the last one is delivered after validation
+                if not piece.done and (new := self._new(piece)):  # the last one is delivered after validation
                     await self._deliver(new)
         except BaseException:
-            if text or reasoning:
-                self.came = estimated_usage(request, len(text) + len(reasoning))
+            if characters := sum(map(len, texts + reasonings)):
+                self.came = estimated_usage(request, characters)
             raise
         finally:
             await close_generator(pieces)
+        text, reasoning = "".join(texts), "".join(reasonings)
         self._text = text
         reply = reply or LMReply(usage=estimated_usage(request, len(text) + len(reasoning)))
         joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
-    def _new(self, text: str, reasoning: str) -> LMChunk | None:
-        """Return the new part of an incomplete reply; None if there is nothing new."""
-        value: Json = None
-        if self._request.schema is not None:
-            text = text[: max(_settled(text), self._shown[0])]
-            value = self._grown(text, self._request.schema)
-        is_new = (len(text), len(reasoning)) != self._shown
-        return self._next(text, reasoning, (), value, done=False) if is_new else None
-
-    def _grown(self, text: str, schema: Schema) -> Json:
-        """Return the value as far as it is known; None for prose before the answer, or a repeated key."""
-        value = _partial_json(text)
-        if not isinstance(value, _KINDS.get(str(schema.get("type")), object)):
-            return None
-        try:
-            value = frozen(value) if self._partial is None else _extended(self._partial, value)
-        except ValueError:
-            return None
-        self._partial = self._partial if value is None else value
-        return value
+    def _new(self, piece: LMChunk) -> LMChunk | None:
+        """Return what a piece adds to an incomplete reply; None for nothing."""
+        text, partial_json = piece.text, None
+        if self._json is not None:
+            text = self._numbers.settled(text)
+            partial_json = partial(self._json.at, self._json.add(text))
+        return self._next(text, piece.reasoning, partial_json) if text or piece.reasoning else None
 
     async def finish(self, reply: LMReply, started: float) -> LMReply:
         """Deliver the rest of a complete, valid reply as the last piece; return it with the time of the first one.
 
-        Raises:
-            BadReplyError: The value contradicts the partial values that were delivered.
+        Its value may be another than what was shown, such as that of a draft before the answer.
         """
-        if reply.json is not None and self._partial is not None and not _goes_on(self._partial, reply.json):
-            what = "the answer in the reply is another value than the one that it begins with"
-            remedy = "a call that is not streamed takes such a reply"
-            begins = f"it begins with {json_text(self._partial)!r:.200}"  # last: what was cut is scrubbed at an end
-            raise BadReplyError(f"{what}: {remedy}; {begins}", text=reply.text, request_id=reply.request_id)
         if reply.text != self._text:  # it is the arguments of a tool, of which nothing was shown
             self._shown = (0, self._shown[1])
-        await self._deliver(self._next(reply.text, reply.reasoning or "", reply.tool_calls, reply.json, done=True))
+        of_text, of_reasoning = self._shown
+        last = self._next(reply.text[of_text:], (reply.reasoning or "")[of_reasoning:])
+        await self._deliver(replace(last, tool_calls=reply.tool_calls, partial=reply.json, done=True))
         return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
 
-    def _next(self, text: str, reasoning: str, calls: tuple[ToolCall, ...], value: Json, *, done: bool) -> LMChunk:
-        """Return the next piece: the text and reasoning that were not delivered before."""
-        (of_text, of_reasoning), place = self._shown, self._place
-        self._shown = len(text), len(reasoning)
+    def _next(self, text: str, reasoning: str, partial_json: Callable[[], Json] | None = None) -> LMChunk:
+        """Return the next piece."""
+        self._shown = self._shown[0] + len(text), self._shown[1] + len(reasoning)
         if self.begun is None:
             self.begun = self._clock.now()
-        return LMChunk(text[of_text:], reasoning[of_reasoning:], calls, value, done, place[2], place[0])
+        chunk = LMChunk(text, reasoning, path=self._place[2], call_id=self._place[0])
+        return chunk if partial_json is None else growing_chunk(chunk, partial_json)
 
     async def _deliver(self, chunk: LMChunk) -> None:
         """Deliver a piece to the hooks, then to each stream once it has room."""
@@ -322,51 +308,32 @@ class Relay:
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
 
 
-def _extended(earlier: Json, later: Json) -> Json:
-    """Return a later partial value, frozen; it shares the parts of the earlier one, so that only new ones are frozen.
+class _Numbers:
+    """Holds back a number at the end of a JSON text, which may go on."""
 
-    Raises:
-        ValueError: It contradicts the earlier one.
-    """
-    if is_array(earlier) and is_array(later) and earlier:
-        last = len(earlier) - 1
-        if last < len(later) and earlier[:last] == later[:last]:
-            going_on, new = _extended(earlier[last], later[last]), map(frozen, later[last + 1 :])
-            return frozen_list([*earlier[:last], going_on, *new])
-    elif is_object(earlier) and is_object(later) and earlier:
-        *ended, last = earlier
-        if last in later and all(name in later and earlier[name] == later[name] for name in ended):
-            new = {name: frozen(part) for name, part in later.items() if name not in earlier}
-            return frozen_dict({**earlier, last: _extended(earlier[last], later[last]), **new})
-    elif _goes_on(earlier, later):
-        return frozen(later)
-    raise ValueError
+    def __init__(self) -> None:
+        self._held = ""
+        self._before = " "  # the last character that was not held back
+        self._is_in_text = self._is_escaped = False
 
-
-def _goes_on(earlier: Json, later: Json) -> bool:
-    """Whether the earlier value may be a partial value of the later one."""
-    if isinstance(earlier, str) and isinstance(later, str):
-        return later.startswith(earlier)
-    if is_array(earlier) and is_array(later):
-        return len(earlier) <= len(later) and all(map(_goes_on, earlier, later))
-    if is_object(earlier) and is_object(later):
-        return all(name in later and _goes_on(value, later[name]) for name, value in earlier.items())
-    return type(earlier) is type(later) and earlier == later
+    def settled(self, piece: str) -> str:
+        """Return what is final with the next piece of the text."""
+        text = self._held + piece
+        head = text.rstrip("-+.0123456789eE")
+        for sign in _QUOTES.findall(head):
+            if self._is_escaped:
+                self._is_escaped = False
+            elif sign == '"':
+                self._is_in_text = not self._is_in_text
+            else:
+                self._is_escaped = self._is_in_text and sign == "\\"
+        self._before = head[-1:] or self._before
+        first = text[len(head) : len(head) + 1]
+        is_number = first in _DIGITS and self._before in "[:, \t\r\n" and not self._is_in_text
+        self._held = text[len(head) :] if is_number else ""
+        self._before = self._before if is_number else text[-1:] or self._before
+        return head if is_number else text
 
 
-def _partial_json(text: str, partly: bool | Literal["trailing-strings"] = "trailing-strings") -> Json:
-    """Return as much of a JSON value as the beginning of its text determines; None for nothing."""
-    try:
-        return from_json(text, allow_partial=partly, allow_inf_nan=False)
-    except ValueError:
-        return None
-
-
-def _settled(text: str) -> int:
-    """Return how many characters of a partial JSON text are final: all but a number at its end, which may go on."""
-    head = text.rstrip("-+.0123456789eE")
-    first, before = text[len(head) :][:1], head[-1:]
-    if not first or first not in "-0123456789" or before not in "[:, \t\r\n":
-        return len(text)
-    ends_in_string = _partial_json(text) != _partial_json(text, partly=True)  # which only the first keeps
-    return len(text) if ends_in_string else len(head)
+_QUOTES: Final = re.compile(r'["\\]|[^"\\]+')
+_DIGITS: Final = (*"-0123456789",)

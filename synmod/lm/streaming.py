@@ -362,9 +362,9 @@ class Assembly:
         message |= self._others
         if calls := self._calls.whole():
             message["tool_calls"] = calls
-        if "thinking_blocks" in message:  # one without a signature is not taken back
-            blocks = _objects(message["thinking_blocks"])
-            message["thinking_blocks"] = [block for block in blocks if {"signature", "data"} & block.keys()]
+        if "thinking_blocks" in message:  # Anthropic takes back neither their index nor one without a signature
+            blocks = [block for block in _objects(message["thinking_blocks"]) if {"signature", "data"} & block.keys()]
+            message["thinking_blocks"] = [{key: block[key] for key in block if key != "index"} for block in blocks]
         ending = {"finish_reason": self._finish_reason, "error": self._choice_error}
         choice = {"message": whole_texts(message), **ending}
         return {**self._fields, "choices": [choice] if self._has_choice else []}

@@ -146,7 +146,6 @@ ECHOES = {
     "a tool": lambda text: sm.ToolCall("1", text, {}),
     "an argument": lambda text: sm.ToolCall("1", "search", {"q": text}),
     "arguments": lambda text: sm.ToolCall("1", "search", text),
-    "a draft": lambda text: [sm.LMChunk(f'{{"b": "{text}"}} {{"a": 1}}')],
 }
 
 

@@ -1,10 +1,15 @@
 """Streams: pieces of one call and of all calls in a program, held back by a slow reader, gone when closed early."""
 
 import asyncio
+import copy
 import gc
 import json
+import pickle
+import sys
 import threading
 import tracemalloc
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -267,29 +272,66 @@ ANSWER = {
 
 
 @pytest.mark.parametrize("text", DRAFTS)
-async def test_a_value_that_was_shown_is_not_replaced_by_another(text):
-    """A first value that is not the answer was shown: the answer after it is a fault, in a call that is not streamed
-    it is found."""
+async def test_the_last_piece_may_hold_another_value_than_was_shown(text):
+    """A draft before the answer was shown: the reply is that of a call that is not streamed."""
     schema = ANSWER if "sure" not in text else {**ANSWER, "required": ["answer", "sure"]}
-    shown = []
-    async with await ScriptedLM([pieces(*text)])("Hi", schema, stream=True) as stream:
-        with pytest.raises(BadReplyError, match="is another value") as caught:
-            async for chunk in stream:
-                shown.append(chunk.partial)
-    assert all(extends(a, b) for a, b in pairwise(filter(None, shown)))
-    assert caught.value.text == text
-    assert (await ScriptedLM([pieces(*text)])("Hi", schema)).json["answer"] == "a"
+    chunks, stream = await call(ScriptedLM([pieces(*text)]), "Hi", schema)
+    assert all(extends(a.partial, b.partial) for a, b in pairwise(chunks[:-1]) if a.partial)
+    assert chunks[-1].partial == stream.reply.json == (await ScriptedLM([pieces(*text)])("Hi", schema)).json
 
 
-@pytest.mark.parametrize("text", ['{"a": null} Better: {"a": 5}', '{"a": true} {"a": 1}'])
-async def test_a_null_or_a_truth_is_a_value_like_any_other(text):
-    """It is not replaced by a number that comes after it."""
-    schema, shown = {"type": "object", "properties": {"a": {"type": "integer"}}}, []
-    async with await ScriptedLM([pieces(*text)])("Hi", schema, stream=True) as stream:
-        with pytest.raises(BadReplyError, match="is another value"):
-            async for chunk in stream:
-                shown.append(chunk.partial)
-    assert all(extends(a, b) for a, b in pairwise(filter(None, shown)))
+async def test_a_partial_value_is_that_of_its_piece_whenever_it_is_read():
+    """In order, backwards, twice, from a copy, and by the side of another reader."""
+    parts = ['{"a": [1, {"b": "x', 'y", "c', '": nul', "l}, 2", '], "d": "\\ud83d', '\\ude00"}']
+    wanted = [
+        {"a": [1, {"b": "x"}]},
+        {"a": [1, {"b": "xy"}]},
+        {"a": [1, {"b": "xy"}]},
+        {"a": [1, {"b": "xy", "c": None}]},
+        {"a": [1, {"b": "xy", "c": None}, 2], "d": ""},
+        {"a": [1, {"b": "xy", "c": None}, 2], "d": "\U0001f600"},
+    ]
+    for order in ([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 2, 0, 5]):
+        chunks, _ = await call(ScriptedLM([pieces(*parts)]), "Hi", ANY)
+        assert [chunks[place].partial for place in order] == [wanted[place] for place in order]
+    chunks, _ = await call(ScriptedLM([pieces(*parts)]), "Hi", ANY)
+    assert pickle.loads(pickle.dumps(chunks[1])) == copy.deepcopy(chunks[1]) == replace(chunks[1]) == chunks[1]
+    assert repr(chunks[1]).startswith("LMChunk(text='y\", \"c'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"found": [{"name": "abc", "number": n} for n in range(500)]}),
+        json.dumps({"text": "wörd\n" * 2_000}),
+        json.dumps({f"k{n}": [n] for n in range(1_000)}),
+    ],
+    ids=["objects", "text", "keys"],
+)
+async def test_the_work_for_a_structured_stream_grows_with_its_length(text):
+    """Twice the pieces cost about twice the calls, though each partial value is read."""
+
+    async def calls(length):
+        count = 0
+
+        def profile(frame, event, argument):
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        lm = ScriptedLM([pieces(*[text[at : at + 5] for at in range(0, length, 5)])], repairs=0)
+        async with await lm("Hi", ANY, stream=True) as stream:
+            gc.disable()  # other tests may have left callbacks of the collector
+            sys.setprofile(profile)
+            with suppress(BadReplyError):
+                async for chunk in stream:
+                    assert chunk.partial is not None or not chunk.done
+            sys.setprofile(None)
+            gc.enable()
+        return count
+
+    short, long = await calls(len(text) // 2), await calls(len(text))
+    assert long < 2.3 * short
 
 
 @pytest.mark.parametrize("change", [lambda partial: partial.setdefault("a", 1), lambda partial: partial.pop("title")])
