@@ -91,7 +91,7 @@ class Lambda(Module):
     Args:
         fn: A function, plain or async, that takes the inputs and returns data. To save the module, register it.
         output: Data model (or `Answer | None`), schema, or nest of them that the function returns; by default its
-            return annotation, else the function is traced on symbols.
+            return annotation. Without either the function runs once on symbols, when it is composed or built.
         **options: Keyword arguments of `Module`.
 
     Schemas:
@@ -114,7 +114,7 @@ class Lambda(Module):
     Source: Keras' `Lambda`; differs: code is never saved.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec", "_may_return_none"})
+    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec", "_is_declared", "_may_return_none"})
 
     def __init__(self, fn: Callable[..., Any], *, output: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -127,12 +127,15 @@ class Lambda(Module):
         if declared is UNDECLARED and output is not None:
             declared = output
         optional = without_none(annotation)[1] or (output is not None and without_none(output)[1])
-        self._may_return_none = declared is UNDECLARED or optional
-        if declared is not UNDECLARED:
+        self._is_declared = declared is not UNDECLARED
+        self._may_return_none = optional or not self._is_declared
+        if self._is_declared:
             self.output_spec = declared
 
     async def call(self, *inputs: Any) -> Any:
-        """Call the function; its exceptions propagate unchanged."""
+        """Call the function; its exceptions propagate unchanged. Where it declares its output, it gets no symbols."""
+        if self._is_declared and data.is_symbolic(inputs):
+            return await super().compute_output_spec(*inputs)
         outputs = self.fn(*inputs)
         outputs = await outputs if inspect.isawaitable(outputs) else outputs
         if outputs is None and not self._may_return_none:

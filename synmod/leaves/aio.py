@@ -714,6 +714,14 @@ _NO_LOOP: Final = ("no running event loop", "no current event loop", "must be ca
 """Parts of the messages that asyncio and trio raise where there is no loop."""
 
 
+_DRIVEN: Final[ContextVar[bool]] = ContextVar("synmod_driven", default=False)
+
+
+def is_driven() -> bool:
+    """Whether `drive` runs this code, which therefore cannot wait."""
+    return _DRIVEN.get()
+
+
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits; no loop is needed.
 
@@ -734,6 +742,7 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Source: HTTPX's sans-IO style; no thread and no second loop, since a hidden loop deadlocks.
     """
+    token = _DRIVEN.set(True)
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -744,4 +753,5 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
     finally:
         coroutine.close()
+        _DRIVEN.reset(token)
     raise Suspended

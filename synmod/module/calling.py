@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
-from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
+from synmod.leaves import LEAF, KeyPath, drive, is_cancellation, is_driven, kind_of, path_str
 from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
 from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
@@ -153,15 +153,30 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
 
 
 async def _follow(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Trace a `call` whose output is declared, as far as possible, to build and check the modules inside."""
+    """Trace a `call` whose output is declared, as far as possible, to build and check the modules inside.
+
+    Raises:
+        SchemaError: A module inside cannot take what reaches it. Whatever else the trace meets concerns the values.
+    """
     record = module._record
     if record.flow is not None or record.declaration.declares_spec or contract.declared_outputs(module).nothing:
         return
     try:
         with SymbolicFrame(module):
-            await trace(module, args, kwargs)
-    except errors.SymbolicValueError:
-        return
+            if is_driven():
+                drive(trace(module, args, kwargs))
+            else:
+                await trace(module, args, kwargs)
+    except Exception as error:
+        if _is_of_wiring(error):
+            raise
+
+
+def _is_of_wiring(error: BaseException) -> bool:
+    """Whether an error of a trace is that of schemas that do not fit, which no value would mend."""
+    while isinstance(error, ExceptionGroup):  # of a task group in `call`
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return isinstance(error, errors.SchemaError)
 
 
 async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -438,7 +453,10 @@ async def _built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         if (record.flow is None and not declaration.declares_spec) or unbuilt_below(module):
             try:
                 outputs = await trace(module, args, kwargs)
-            except errors.SymbolicValueError as error:
+            except Exception as error:
+                is_declared = not contract.declared_outputs(module).nothing
+                if _is_of_wiring(error) or not (is_declared or isinstance(error, errors.SymbolicValueError)):
+                    raise
                 reason = f" The trace of call did not reach them: {error}"
         if declaration.declares_spec or not contract.declared_outputs(module).nothing:
             outputs = await output_symbols(module, args, kwargs)
