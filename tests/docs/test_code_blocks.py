@@ -58,3 +58,11 @@ def test_every_block_has_an_example():
     code = "".join(code for _, code, _ in blocks_of(ROOT / "docs" / "pages" / "ideas" / "blocks.md"))
     modules = [name for name, x in vars(blocks).items() if isinstance(x, type) and issubclass(x, sm.Module)]
     assert [name for name in modules if not re.search(rf"\b(sm|blocks)\.{name}\(", code)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_block_is_wider_than_a_page(page):
+    """On a screen of 1280 pixels, beside both lists of links, 91 columns of code fit."""
+    blocks = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for kind, block in blocks if kind != "sh" for line in block.splitlines()]
+    assert [line for line in lines if len(line) > 88] == []
