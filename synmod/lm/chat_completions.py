@@ -741,6 +741,7 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
 
 def _error_of(json: Json) -> Json:
     """Return the error that a successful answer states, for itself or for its first choice; None if there is none."""
+    json = _only_item(json)
     if not is_object(json):
         return None
     choices = json.get("choices")
@@ -749,6 +750,11 @@ def _error_of(json: Json) -> Json:
         return error or None
     is_limited = end_of(choice.get("finish_reason")) in ("length", "content_filter")  # which is no error of the server
     return None if is_limited else choice.get("error") or None
+
+
+def _only_item(json: Json) -> Json:
+    """Return what is inside an array of one: Gemini puts one around its errors."""
+    return json[0] if is_array(json) and len(json) == 1 else json
 
 
 def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
@@ -932,6 +938,7 @@ def _kind(status: int, low: str) -> Kind:
 
 def message_in(json: Json) -> str:
     """Return the message in the JSON of a failure: `error.message` or `detail`; "" where there is none."""
+    json = _only_item(json)
     error = json.get("error") or json if is_object(json) else None
     found = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
     return str(found or "").strip()

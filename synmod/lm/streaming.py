@@ -287,7 +287,8 @@ class Assembly:
                 yield {"error": text.decode(errors="replace")} if is_error else None
             return
         self.has_ended = record == "[DONE]"
-        yield {"error": record} if is_error and not (is_object(record) and "error" in record) else record
+        for item in record if is_array(record) else (record,):
+            yield {"error": item} if is_error and not (is_object(item) and "error" in item) else item
 
     def add(self, record: Any) -> LMChunk | None:
         """Add a record; return the piece of the reply in it, or None."""
