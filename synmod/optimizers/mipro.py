@@ -8,7 +8,7 @@ from operator import mul
 from random import Random
 from typing import Any, ClassVar, Final, TypeAlias
 
-from synmod.data import dump_json
+from synmod.data import dump_json, problems
 from synmod.errors import TrainerError
 from synmod.leaves import Json, did_you_mean
 from synmod.registry import register_own
@@ -21,7 +21,7 @@ from .reflection import Reflective, evidence
 Choice: TypeAlias = tuple[int, ...]
 """The number of the value that is chosen, per dimension."""
 
-_REDRAWS, _FINALISTS, _RECORDS = 4, 3, 8
+_REDRAWS, _FINALISTS, _RECORDS, _VALUES = 4, 3, 8, 6
 _HINTS: Final = (
     "",
     "Be brief: two sentences at most.",
@@ -34,13 +34,15 @@ _HINTS: Final = (
 class Mipro(Reflective):
     """Chooses an instruction and a set of examples for each module, all together, by few rows per combination.
 
-    Each step draws combinations from what is known so far (Thompson sampling) and runs each on its next rows.
+    Each step draws combinations from what is known so far (Thompson sampling) and runs each on its next rows. Of a
+    Variable whose schema lists its values, the choices are these values.
 
     Args:
-        instructions: Texts per instruction, the present one included; further `proposals` are kept, too.
+        instructions: Texts per instruction, or values of another Variable, the present one included; further
+            `proposals` are kept, too. None: 6 from a model, or the `proposals` alone, and no model is asked.
         sets: Sets per examples Variable, the present one included.
         max_examples: Entries per set at most; 0 chooses instructions alone.
-        proposals: Texts by path. A model is asked only for what is missing.
+        proposals: Texts, or other values, by path. A model is asked only for what `instructions` wants beyond them.
         width: Combinations per step.
         block: Validation rows per combination and step.
         steps: How many; None until `patience` is over.
@@ -57,14 +59,14 @@ class Mipro(Reflective):
     Source: DSPy's MIPROv2; differs: an exact linear model in place of a density estimator, rows by block.
     """
 
-    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction")
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction", "value")
 
     def __init__(
         self,
-        instructions: int = 6,
+        instructions: int | None = None,
         sets: int = 6,
         max_examples: int = 4,
-        proposals: Mapping[str, Sequence[str]] | None = None,
+        proposals: Mapping[str, Sequence[Any]] | None = None,
         width: int = 4,
         block: int = 8,
         steps: int | None = None,
@@ -72,7 +74,7 @@ class Mipro(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.instructions = whole_number(self, "instructions", instructions)
+        self.instructions = None if instructions is None else whole_number(self, "instructions", instructions)
         self.sets = whole_number(self, "sets", sets)
         self.max_examples = whole_number(self, "max_examples", max_examples, least=0)
         for path, texts in (proposals or {}).items():
@@ -97,7 +99,9 @@ class Mipro(Reflective):
         rows = len(bench.validation)
         draws = self.width * min(self.block, rows)
         if not self.choices.value:
-            asks = any(len(self.proposals.get(path, ())) < self.instructions - 1 for path in _texts_of(bench))
+            asks = any(
+                self._asked_for(bench, path) > len(self.proposals.get(path, ())) + 1 for path in _asked_of(bench)
+            )
             return draws + rows + (len(bench.train) if asks or self.max_examples else 0)
         end = sum(len(self._missing(bench, choice)) for choice in self.best.value)
         return draws + max(0, end - bench.finish_cost())
@@ -185,13 +189,18 @@ class Mipro(Reflective):
         Raises:
             TrainerError: There is nothing to choose, or proposals for something else.
         """
-        paths = _texts_of(bench)
-        for path in self.proposals:
+        paths = _asked_of(bench)
+        for path, proposals in self.proposals.items():
             if path not in paths:
                 raise TrainerError(
-                    f"Mipro: proposals for {path!r}, which is no instruction that is trained."
+                    f"Mipro: proposals for {path!r}, which is no instruction or value that is trained."
                     f"{did_you_mean(path, paths)} There are: {', '.join(paths) or 'none'}."
                 )
+            for value in proposals:
+                if faults := problems(bench.targets[path].schema, value):
+                    raise TrainerError(
+                        f"Mipro: proposals[{path!r}] has {faults[0].got}; its schema wants {faults[0].wanted}."
+                    )
         found = await self._sets(bench, state)
         self.tried.assign({path: [] for path in paths})
         texts = await bench.gather(*(self._texts(bench, state, path) for path in paths))
@@ -222,15 +231,21 @@ class Mipro(Reflective):
         }
 
     async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
-        """Return instructions for one path: the present one, the proposals, and what is missing from a model."""
-        texts: list[Json] = list(dict.fromkeys([state[path].value, *self.proposals.get(path, ())]))
-        for number in range(self.instructions - len(texts)):
+        """Return values for one path: the present one, the proposals, and what is missing from a model."""
+        given: list[Json] = [state[path].value, *_members(bench.targets[path].schema), *self.proposals.get(path, ())]
+        texts: list[Json] = [*{dump_json(value): value for value in given}.values()]
+        for number in range(self._asked_for(bench, path) - len(texts)):
             self.tried.assign({**self.tried.value, path: texts[1:]})
             found = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
             made = await self.child(bench, found, [path], _HINTS[number % len(_HINTS)])
             if made is not None and made[path].value not in texts:
                 texts.append(made[path].value)
         return texts
+
+    def _asked_for(self, bench: Bench, path: str) -> int:
+        """Return how many values of a path there should be, where a model must give those that are missing."""
+        is_given = bool(self.proposals) or bool(_members(bench.targets[path].schema))
+        return (0 if is_given else _VALUES) if self.instructions is None else self.instructions
 
     def _records(self, bench: Bench, state: State, purpose: str) -> list[str]:
         """Draw train rows to show to a model, half of them failures as far as there are such."""
@@ -240,9 +255,14 @@ class Mipro(Reflective):
         return [*failing, *(row for row in rows if row not in failing)][:_RECORDS]
 
 
-def _texts_of(bench: Bench) -> list[str]:
-    """Return the paths of the instructions."""
-    return [path for path, target in bench.targets.items() if target.kind == "instruction"]
+def _asked_of(bench: Bench) -> list[str]:
+    """Return the paths of instructions and other values."""
+    return [path for path, target in bench.targets.items() if target.kind != "examples"]
+
+
+def _members(schema: Any) -> list[Json]:
+    """Return the values that a schema lists, if it does."""
+    return list(schema.get("enum", ()))
 
 
 # -- what it draws from: scores of combinations as a linear model, whose posterior is exact --------------------------

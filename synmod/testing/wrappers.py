@@ -283,11 +283,13 @@ class ChaosLM(Standing):
         purpose = cache.key_of(request_content(request, self.adapter))
         with self._lock:
             self._seen[purpose] += 1
-            random = leaves.rng(self._seed, self._seen[purpose], purpose)
+            seen = self._seen[purpose]
+        random = leaves.rng(self._seed, seen, purpose)
         kind = self._drawn(random.random())
         least, most = self._latency_s
         if most:
-            await leaves.aio.sleep(least + random.random() * (most - least))
+            wait = leaves.rng(self._seed, seen, f"latency/{purpose}").random()
+            await leaves.aio.sleep(least + wait * (most - least))
         frame = scope.current_call()
         fault = Fault(kind, "" if frame is None else frame.path, request)
         if kind in _FAILURES:

@@ -62,7 +62,7 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
     columns = _columns(batch.data)
     lengths = {name: len(column) for name, column in columns.items()}
     if labels is not None:
-        lengths["label"] = len(labels)
+        lengths["label"] = len(_column("label", labels))
     if len(set(lengths.values())) != 1 or not any(lengths.values()):
         shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {shown or 'no data'}.")
@@ -80,8 +80,20 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
 
 
 def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
-    """Return lists of values by the name of the input; one list stands under `data`."""
-    return cast("Mapping[str, Sequence[Any]]", data) if isinstance(data, Mapping) else {"data": data}
+    """Return lists of values by the name of the input; one list stands under `data` (TrainerError: not a list)."""
+    columns = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {"data": data}
+    return {name: _column(name, column) for name, column in columns.items()}
+
+
+def _column(name: str, column: Any) -> Sequence[Any]:
+    """Return a list of values, or raise TrainerError for what is not one, such as a text or a single row."""
+    if is_data(column) and hasattr(column, "__len__") and hasattr(column, "__getitem__"):
+        return column
+    kind = type(column).__name__
+    raise errors.TrainerError(
+        f"A batch: {name} is a {kind}; give a list of them, [x] for a single one. sm.load_examples reads files, tables "
+        "and streams."
+    )
 
 
 def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
@@ -136,7 +148,8 @@ class Batches:
         seed: What the orders are drawn from.
 
     Raises:
-        TrainerError: Lists of different lengths, no rows, a batch size below 1, or a seed that is not a whole number.
+        TrainerError: Lists of different lengths, what is not a list, no rows, a batch size below 1, or a seed that is
+            not a whole number.
 
     Example:
         >>> [batch.size for batch in Batches([{"n": i} for i in range(5)], batch_size=2)]

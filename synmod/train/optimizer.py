@@ -299,14 +299,16 @@ async def take_step(
         The paths of the program that changed.
 
     Raises:
-        TrainerError: It returned something other than a State.
+        TrainerError: It returned neither a State nor a dict of values by path.
         StateError: Its State has paths that it may not change; StateSchemaError: values that miss their schemas.
     """
     before = bench.present()
     with using(optimizer) as own, phase("optimizer"):
         after = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
-    if not isinstance(after, State):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
-        raise TrainerError(f"{type(optimizer).__name__}.update returned {after!r:.100}, which is not a sm.State.")
+    if not isinstance(after, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
+        method = f"{type(optimizer).__name__}.{'finish' if finish else 'update'}"
+        raise TrainerError(f"{method} returned {after!r:.100}; return a sm.State, or a dict of values by path.")
+    after = after if isinstance(after, State) else before.replace(after)
     unknown = [path_str(path) for path in after if path_str(path) not in bench.targets]
     if unknown:
         raise StateError(f"{type(optimizer).__name__}.update returned values for {unknown}, which it may not change.")

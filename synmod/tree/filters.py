@@ -164,7 +164,7 @@ class PathContains(Filter):
     """Take paths with a step that equals the key; with `exact=False`, with a step whose text contains it.
 
     Args:
-        key: The step, str or int.
+        key: The step, str or int; 0 and "0" are the same step, as in the text of a path.
         exact: Whether the whole step must equal it.
 
     Raises:
@@ -186,9 +186,8 @@ class PathContains(Filter):
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether a step matches the key."""
         key, exact = self._content
-        if exact:
-            return any(step == key and type(step) is type(key) for step in path)
-        return any(str(key) in str(step) for step in path)
+        wanted = str(key)
+        return any(str(step) == wanted if exact else wanted in str(step) for step in path)
 
     def __repr__(self) -> str:
         key, exact = self._content
@@ -317,6 +316,10 @@ def to_filter(x: FilterLike) -> Filter:
         return Everything()
     if x is None or x is False:
         return Nothing()
+    if isinstance(x, type) and issubclass(x, Filter):
+        if x.__init__ is not object.__init__:
+            raise _invalid(x, f"it is the class of a filter; write an instance, {x.__name__}(...)")
+        return x()
     if isinstance(x, type):
         return OfType(x)
     if isinstance(x, str):

@@ -10,7 +10,7 @@ import synmod as sm
 from synmod.errors import TrainerError
 from synmod.optimizers import Mipro
 from synmod.optimizers.mipro import LinearScores
-from synmod.testing import ChoiceTask, tickets
+from synmod.testing import ChoiceTask, FunctionLM, tickets
 from synmod.train import Batch, Trainer
 
 from .doubles import Failing
@@ -181,3 +181,71 @@ async def test_it_ends_near_the_optimum():
         found = await sm.evaluate(task.program, task.test, reward=task.reward, progress=False)
         missed.append(task.optimum - found.score)
     assert sum(missed) / len(missed) <= 0.05
+
+
+class Query(sm.DataModel):
+    """A question."""
+
+    query: str
+
+
+class Answer(sm.DataModel):
+    """An answer."""
+
+    answer: str
+
+
+ROWS = [(Query(query=f"q{number}"), Answer(answer="good")) for number in range(12)]
+
+
+def test_with_proposals_no_model_is_asked():
+    """However few they are, and for no other instruction; more are asked for where `instructions` is given."""
+    lm = FunctionLM(lambda request: {"answer": "good" if "Think first" in str(request.messages[0]) else "bad"})
+    program = sm.Sequential(
+        [sm.Input(Query), sm.Generator(Answer, language_model=lm), sm.Generator(Answer, language_model=lm)]
+    )
+    program.compile(
+        reward="exact_match", optimizer=Mipro(max_examples=0, proposals={"1/instructions": ["Think first."]})
+    )
+    history = sm.run(program.fit(ROWS, budget=100, verbose=0))
+    assert history.best.score == 1.0
+    assert program.get_module("1").instructions.value == "Think first."
+    program.compile(
+        reward="exact_match", optimizer=Mipro(6, max_examples=0, proposals={"1/instructions": ["Be brief."]})
+    )
+    with pytest.raises(sm.EvaluationError, match="the proposer cannot be asked: .*no language model"):
+        sm.run(program.fit(ROWS, budget=100, verbose=0))
+
+
+class Toned(sm.Module):
+    """Answers by the value of a Variable."""
+
+    def __init__(self, schema, value):
+        super().__init__()
+        self.tone = sm.Param(value, schema=schema)
+
+    async def call(self, inputs: Query) -> Answer:
+        return Answer(answer="good" if self.tone.value in ("right", 7) else "bad")
+
+
+@pytest.mark.parametrize(
+    "schema", [{"enum": ["wrong", "off", "right"]}, {"type": "string", "enum": ["wrong", "right"]}]
+)
+def test_a_variable_that_lists_its_values_is_chosen_from_them(schema):
+    """No model is asked, and none is needed."""
+    program = sm.Sequential([sm.Input(Query), Toned(schema, "wrong")])
+    program.compile(reward="exact_match", optimizer=Mipro())
+    assert sm.run(program.fit(ROWS, budget=100, verbose=0)).best.score == 1.0
+    assert program.get_module("0").tone.value == "right"
+
+
+def test_proposals_of_other_values_satisfy_the_schema():
+    """Any JSON may be proposed; a value that the Variable cannot have is named before anything runs."""
+    program = sm.Sequential([sm.Input(Query), Toned({"type": "integer"}, 1)])
+    for values, message in ((["7"], r"proposals\['0/tone'\] has \"7\"; its schema wants integer"), ([3, 7], None)):
+        program.compile(reward="exact_match", optimizer=Mipro(proposals={"0/tone": values}))
+        if message:
+            with pytest.raises(sm.TrainerError, match=message):
+                sm.run(program.fit(ROWS, budget=100, verbose=0))
+        else:
+            assert sm.run(program.fit(ROWS, budget=100, verbose=0)).best.score == 1.0

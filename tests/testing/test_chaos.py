@@ -208,3 +208,20 @@ def test_it_runs_on_every_loop(any_loop):
         return (await lm("?")).text
 
     assert any_loop(ask) == "a"
+
+
+def test_a_latency_changes_no_fault():
+    """It is drawn from another stream than what becomes of the request."""
+
+    async def outcomes(**options):
+        lm, found = ChaosLM(seed=3, attempts=2, wrong_schema=0.3, adversarial=0.3, **options), []
+        for number in range(40):
+            try:
+                found.append((await lm(f"question {number}", schema=SCHEMA)).json)
+            except sm.SynmodError as error:
+                found.append(type(error).__name__)
+        return found
+
+    without = sm.run(outcomes())
+    for latency in (1e-5, (0.0, 1e-5)):
+        assert sm.run(outcomes(latency_s=latency)) == without

@@ -95,3 +95,16 @@ def test_what_is_neither_batches_nor_rows_is_named(given):
     """A TrainerError, before anything is bound."""
     with pytest.raises(sm.TrainerError, match="The data are a .*give batches"):
         asyncio.run(noted(given, Noted()))
+
+
+@pytest.mark.parametrize("made", [
+    lambda: Batch("hello").size, lambda: Batch({"text": "hello"}).size, lambda: Batch([{"text": "a"}] * 2, "xy").size,
+    lambda: Batches("hello"), lambda: Batches({"text": "hello"}), lambda: Batches("rows.csv"),
+    lambda: Batch(b"hello").size, lambda: Batch(Ticket(text="a")).size, lambda: Batch({"text": {"text": "a"}}).size,
+    lambda: Batch({"text": Ticket(text="a").to_json_data_model()}).size, lambda: Batch(iter([{"text": "a"}])).size,
+    lambda: Batches([{"text": "a"}], label="x"), lambda: Batches([{"text": "a"}], label=5), lambda: Batch(None).size,
+])  # fmt: skip
+def test_what_is_not_a_list_of_rows_is_named(made):
+    """A text is not a list of its characters, and a single row not a list of its fields."""
+    with pytest.raises(sm.TrainerError, match=r"(data|text|label) is a .*; give a list .*\[x\] for a single one"):
+        made()

@@ -290,7 +290,9 @@ async def test_update_writes_in_one_piece():
 @pytest.mark.parametrize(
     ("answer", "error", "text"),
     [
-        (lambda state: {"style": "x"}, sm.TrainerError, "not a sm.State"),
+        (lambda state: "x", sm.TrainerError, r"Upper\.update returned 'x'; return a sm\.State, or a dict"),
+        (lambda state: {"tone": "x"}, sm.StateError, "tone"),
+        (lambda state: {"style": 1}, sm.StateSchemaError, "style"),
         (lambda state: sm.state(Echo()), sm.StateError, "tone"),
         (lambda state: sm.state({"style": sm.Param(1)}), sm.StateSchemaError, "style"),
     ],
@@ -307,6 +309,15 @@ async def test_an_answer_that_does_not_fit(answer, error, text):
     trainer.optimizer.answer = None
     assert await trainer.update() == (("style",),)
     assert trainer.feedback == {"style": ()}
+
+
+async def test_an_answer_may_be_values_by_path():
+    """As wherever a State is expected; other targets keep theirs."""
+    trainer = await ready(reward=by_question, optimizer=False)
+    trainer.init_optimizer(Upper(lambda state: {"style": "x"}))
+    await trainer.forward_backward(asking("a"))
+    assert await trainer.update() == (("style",),)
+    assert trainer.program.style.value == "x"
 
 
 @pytest.mark.parametrize("how", ["raises", "cancelled"])

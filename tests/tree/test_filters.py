@@ -53,7 +53,7 @@ EVERYTHING = {"encoder/prompt", "encoder/layers/0/prompt", "memory", "query"}
         (filters.All(Param, filters.PathContains("layers")), {"encoder/layers/0/prompt"}),
         (filters.Any(Memory, filters.PathContains(0)), {"memory", "encoder/layers/0/prompt"}),
         (filters.Not(Param), {"memory"}),
-        (filters.PathContains("0"), set()),
+        (filters.PathContains("0"), {"encoder/layers/0/prompt"}),
         (filters.PathContains(False), set()),
         (filters.PathContains("mpt", exact=False), {"encoder/prompt", "encoder/layers/0/prompt"}),
         (filters.PathIn(("memory",), "encoder/layers/0/prompt"), {"memory", "encoder/layers/0/prompt"}),
@@ -63,6 +63,8 @@ EVERYTHING = {"encoder/prompt", "encoder/layers/0/prompt", "memory", "query"}
         (filters.Path("*"), {"memory", "query"}),
         (filters.Path("Memory"), set()),
         (filters.Trainable(), {"encoder/prompt", "encoder/layers/0/prompt", "query"}),
+        (filters.Trainable, {"encoder/prompt", "encoder/layers/0/prompt", "query"}),
+        ([filters.Nothing, Memory], {"memory"}),
         (filters.Schema(Query), {"query"}),
     ],
 )
@@ -133,7 +135,7 @@ def test_filters_compare_hash_and_print_by_content():
     assert repr(filters.PathContains("a", exact=False)) == "PathContains('a', exact=False)"
 
 
-@pytest.mark.parametrize("bad", [3, 1.5, {"a": 1}, b"x", {Param}])
+@pytest.mark.parametrize("bad", [3, 1.5, {"a": 1}, b"x", {Param}, filters.PathContains, filters.Not, filters.OfType])
 def test_anything_else_is_no_filter(program, bad):
     """An ArgumentError shows the value, also from inside a combination."""
     for use in (filters.to_filter, lambda x: variables(program, x), filters.Not, lambda x: filters.to_filter([x])):
