@@ -304,11 +304,11 @@ async def take_step(
     """
     before = bench.present()
     with using(optimizer) as own, phase("optimizer"):
-        after = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
-    if not isinstance(after, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users write optimizers)
+        after: Any = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
+    if not isinstance(after, Mapping):  # users write optimizers
         method = f"{type(optimizer).__name__}.{'finish' if finish else 'update'}"
         raise TrainerError(f"{method} returned {after!r:.100}; return a sm.State, or a dict of values by path.")
-    after = after if isinstance(after, State) else before.replace(after)
+    after = after if isinstance(after, State) else before.replace(cast("Mapping[str, Any]", after))
     unknown = [path_str(path) for path in after if path_str(path) not in bench.targets]
     if unknown:
         raise StateError(f"{type(optimizer).__name__}.update returned values for {unknown}, which it may not change.")
