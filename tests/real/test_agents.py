@@ -1,0 +1,83 @@
+"""Agents whose model is a real one: they call their tools, whatever the type of the answer."""
+
+from typing import Literal
+
+import pytest
+
+import synmod as sm
+
+pytestmark = pytest.mark.real
+
+
+class Question(sm.DataModel):
+    question: str
+
+
+class Report(sm.DataModel):
+    weather: Literal["sunny", "rainy", "unknown"]
+
+
+CITIES = ["Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Bern", "Perth", "Quito", "Delhi"]
+
+
+@pytest.fixture
+def calls():
+    """The cities that the tool was called with."""
+    return []
+
+
+@pytest.fixture
+def weather(calls):
+    """A tool."""
+
+    async def weather(city: str) -> str:
+        """Return the weather in a city."""
+        calls.append(city)
+        return "It is sunny."
+
+    return weather
+
+
+@pytest.mark.parametrize("city", CITIES)
+async def test_a_typed_agent_calls_its_tool_before_it_answers(model, weather, calls, city):
+    """The grammar of the typed answer leaves room for the call."""
+    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4)
+    report = await agent(Question(question=f"What is the weather in {city}?"))
+    assert report.to(Report) == Report(weather="sunny")
+    assert calls
+
+
+async def test_an_agent_streams_its_run(model, weather, calls):
+    """The pieces of all its turns arrive under its path, the calls of tools among them, and the result is the same."""
+    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4)
+    question = Question(question="What is the weather in Rome?")
+    async with sm.stream(agent, question) as stream:
+        pieces = [piece async for piece in stream]
+    called = [call for piece in pieces for call in piece.tool_calls]
+    assert [call.arguments["city"] for call in called] == calls != []
+    assert [piece.done for piece in pieces].count(True) == len(calls) + 1
+    assert {piece.path for piece in pieces} == {agent.path or ""}
+    assert stream.result.get_json() == {"weather": "sunny"} == (await agent(question)).get_json()
+
+
+@pytest.mark.parametrize("choice", ["required", "weather"])
+async def test_a_chosen_tool_is_called(model, weather, choice):
+    """By the word, and by its name, which llama.cpp itself does not know."""
+    tool = sm.Tool(weather)
+    reply = await model()("What is the weather in Rome?", tools=[tool], tool_choice=choice)
+    (call,) = reply.tool_calls
+    assert (call.name, call.arguments, reply.finish_reason) == ("weather", {"city": "Rome"}, "tool_calls")
+
+
+async def test_the_model_answers_after_a_tool_that_fails(model):
+    """It reads the error, and the run goes on."""
+    tries = []
+
+    async def weather(city: str) -> str:
+        """Return the weather in a city."""
+        tries.append(city)
+        raise ValueError("the service is down: unknown")
+
+    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4, on_tool_error="report")
+    report = await agent(Question(question="What is the weather in Rome?"))
+    assert report["weather"] in ("sunny", "rainy", "unknown") and tries

@@ -1,0 +1,32 @@
+"""Vectors from a real server."""
+
+import pytest
+
+import synmod as sm
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def vectors(embedder):
+    """An embedding model of the server."""
+    return sm.EmbeddingModel("openai/smollm2", api_base=embedder.base, batch_size=2)
+
+
+async def test_vectors_come_in_order_and_equal_texts_are_sent_once(vectors, embedder):
+    """In batches, counted as the server counts."""
+    reply = await vectors(["a cat", "a dog", "a cat", "rain in the mountains"])
+    alone = await vectors(["a dog"])
+    assert [len(vector) for vector in reply.vectors] == [576] * 4
+    assert (reply.vectors[0] == reply.vectors[2], reply.usage.requests) == (True, 2)
+    assert reply.vectors[1] == pytest.approx(alone.vectors[0], abs=1e-3)
+    assert (alone.usage.prompt_tokens, alone.usage.estimated) == (2, False)
+
+
+async def test_an_index_finds_passages_by_vectors_of_the_server(vectors):
+    """The nearest passage comes first."""
+    index = sm.VectorIndex(vectors)
+    texts = ["The invoice was charged twice.", "The parcel is late.", "The app crashes at login."]
+    await index.add([{"id": text[:9], "text": text} for text in texts])
+    (best,) = await index.search("The parcel is very late.", k=1)
+    assert best["text"] == "The parcel is late."
