@@ -41,7 +41,7 @@ def weather(calls):
 @pytest.mark.parametrize("city", CITIES)
 async def test_a_typed_agent_calls_its_tool_before_it_answers(model, weather, calls, city):
     """The grammar of the typed answer leaves room for the call."""
-    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4)
+    agent = sm.Agent([weather], Report, language_model=model(extra_body={}), max_steps=4)
     report = await agent(Question(question=f"What is the weather in {city}?"))
     assert report.to(Report) == Report(weather="sunny")
     assert calls
@@ -49,7 +49,7 @@ async def test_a_typed_agent_calls_its_tool_before_it_answers(model, weather, ca
 
 async def test_an_agent_streams_its_run(model, weather, calls):
     """The pieces of all its turns arrive under its path, the calls of tools among them, and the result is the same."""
-    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4)
+    agent = sm.Agent([weather], Report, language_model=model(extra_body={}), max_steps=4)
     question = Question(question="What is the weather in Rome?")
     async with sm.stream(agent, question) as stream:
         pieces = [piece async for piece in stream]
@@ -64,7 +64,7 @@ async def test_an_agent_streams_its_run(model, weather, calls):
 async def test_a_chosen_tool_is_called(model, weather, choice):
     """By the word, and by its name, which llama.cpp itself does not know."""
     tool = sm.Tool(weather)
-    reply = await model()("What is the weather in Rome?", tools=[tool], tool_choice=choice)
+    reply = await model(extra_body={})("What is the weather in Rome?", tools=[tool], tool_choice=choice)
     (call,) = reply.tool_calls
     assert (call.name, call.arguments, reply.finish_reason) == ("weather", {"city": "Rome"}, "tool_calls")
 
@@ -78,6 +78,6 @@ async def test_the_model_answers_after_a_tool_that_fails(model):
         tries.append(city)
         raise ValueError("the service is down: unknown")
 
-    agent = sm.Agent([weather], Report, language_model=model(), max_steps=4, on_tool_error="report")
+    agent = sm.Agent([weather], Report, language_model=model(extra_body={}), max_steps=4, on_tool_error="report")
     report = await agent(Question(question="What is the weather in Rome?"))
     assert report["weather"] in ("sunny", "rainy", "unknown") and tries
