@@ -71,7 +71,7 @@ class Agent(Generator[M]):
 
     def __init__(
         self,
-        tools: Sequence[Module | Callable[..., Any]],
+        tools: Sequence[Module | Callable[..., Any]] = (),  # required; so that another word for it is named
         data_model: type[M] | data.SymbolicDataModel | data.JsonDataModel[Any] | Mapping[str, Any] | None = None,
         *,
         schema: Json = None,

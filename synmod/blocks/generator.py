@@ -17,13 +17,19 @@ M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(lm.SAMPLING)
 _SYNONYMS: Final = {
-    "lm": "language_model", "llm": "language_model", "model": "language_model", "signature": "data_model",
-    "response_model": "data_model", "output_type": "data_model", "system_prompt": "instructions", "demos": "examples",
+    **dict.fromkeys(("lm", "llm", "model"), "language_model"),
+    **dict.fromkeys(("system_prompt", "system_message", "system", "role", "goal", "backstory"), "instructions"),
+    **dict.fromkeys(("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops"), "max_steps"),
+    **dict.fromkeys(("functions", "toolkit"), "tools"), **dict.fromkeys(("demos", "few_shot"), "examples"),
+    **dict.fromkeys(
+        ("signature", "response_model", "output_type", "result_type", "output_schema", "output_model"), "data_model"
+    ),
 }  # fmt: skip
 """Keywords of other libraries, each with ours."""
 _ELSEWHERE: Final = {
     "tools": "an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)",
     "stream": "no keyword: stream any module by `async with sm.stream(module, inputs) as s`",
+    "verbose": "no keyword: `with sm.trace() as trace` keeps every call of a model and of a tool",
     "n": "an argument of sm.BestOf and sm.Majority, which choose among samples: sm.Majority(module, n)",
 }
 """Keywords of other libraries for what another part does."""
@@ -56,13 +62,14 @@ def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
         return {}
     spec = inspect.getfullargspec(block.__init__)
     own = [*spec.args[1:], *spec.kwonlyargs]
-    for name, ours in _SYNONYMS.items():
-        if name in given and name not in own:
-            raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}?")
     for name, owner in _ELSEWHERE.items():
-        if name in given:
+        if name in given and name not in own:
             raise ConfigError(f"{block.__name__}: {name!r} is {owner}.")
     known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
+    for name, ours in _SYNONYMS.items():
+        if name in given and name not in own:
+            owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in known else ""
+            raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}{owner}?")
     params = {name: value for name, value in given.items() if name not in known}
     return lm.sampling_params(params, block.__name__, known)
 

@@ -159,7 +159,8 @@ class Layout:
         if template is not None and prompt is not None:
             raise ArgumentError("template and prompt both lay out the prompt; pass one of them.")
         if prompt is not None and not callable(prompt):
-            raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.")
+            text = " A text for the model goes into instructions=..." if isinstance(prompt, str) else ""
+            raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.{text}")
         self._schema = output_schema
         self._template = None if template is None else _checked_template(template)
         self._prompt = prompt

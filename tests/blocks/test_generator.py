@@ -478,13 +478,48 @@ async def test_a_mapping_from_field_to_type_makes_the_model():
 
 @pytest.mark.parametrize(
     ("word", "ours"),
-    [("lm", "language_model"), ("model", "language_model"), ("system_prompt", "instructions"), ("demos", "examples")],
+    [
+        ("lm", "language_model"),
+        ("llm", "language_model"),
+        ("model", "language_model"),
+        ("system_prompt", "instructions"),
+        ("system", "instructions"),
+        ("role", "instructions"),
+        ("goal", "instructions"),
+        ("backstory", "instructions"),
+        ("demos", "examples"),
+        ("output_type", "data_model"),
+        ("response_model", "data_model"),
+        ("output_schema", "data_model"),
+    ],
 )
 def test_a_keyword_of_another_library_shows_ours(word, ours):
     """In one line; the same for every block that calls a model."""
     for make in (lambda **given: Generator(Answer, **given), lambda **given: sm.Decision(["a"], **given)):
         with pytest.raises(ConfigError, match=rf"unknown keyword '{word}'\. Did you mean '{ours}'\?$"):
             make(**{word: "embedded/nearest"})
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [("max_iterations", "max_steps"), ("max_iter", "max_steps"), ("max_turns", "max_steps"), ("functions", "tools")],
+)
+def test_a_keyword_of_agents_elsewhere_shows_that_of_ours(word, ours):
+    """Also where a Generator gets it."""
+    with pytest.raises(ConfigError, match=rf"Agent: unknown keyword '{word}'\. Did you mean '{ours}'\?$"):
+        sm.Agent([len], Answer, **{word: 1})
+    with pytest.raises(ConfigError, match=rf"Agent: unknown keyword '{word}'\. Did you mean '{ours}'\?$"):
+        sm.Agent(**{word: [len]})
+    with pytest.raises(ConfigError, match=rf"Did you mean '{ours}' of sm\.Agent\?$"):
+        Generator(Answer, **{word: 1})
+
+
+@pytest.mark.parametrize(("word", "says"), [("verbose", "sm.trace"), ("prompt", "instructions=")])
+def test_a_keyword_that_means_something_else_names_the_right_place(word, says):
+    """Of agents and generators."""
+    for make in (lambda **given: Generator(Answer, **given), lambda **given: sm.Agent([len], Answer, **given)):
+        with pytest.raises(ConfigError, match=says):
+            make(**{word: "x"})
 
 
 @pytest.mark.parametrize(
