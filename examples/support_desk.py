@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -20,6 +21,7 @@ import synmod as sm
 
 DATA, OUT = Path(__file__).parent / "data", Path("out")
 BUDGET = 1000  # runs of the program per optimizer
+COLUMNS = 80  # of the output
 Team = Literal["billing", "shipping", "technical", "account", "feedback"]
 
 
@@ -65,7 +67,7 @@ def team(name):
     """Return the Generator that drafts a team's replies: its examples were written by people, and are not trained."""
     written = map(json.loads, (DATA / "replies.jsonl").read_text(encoding="utf-8").splitlines())
     examples = [row for row in written if row["inputs"]["category"] == name]
-    return sm.Generator(Draft, examples=examples, temperature=0.15, trainable=False)  # so that drafts differ
+    return sm.Generator(Draft, examples=examples, temperature=0.15, trainable=False, name=name)  # so that drafts differ
 
 
 @sm.compose
@@ -96,11 +98,9 @@ async def train(optimizer, tickets):
     desk.compile(sm.rewards.ExactMatch(reduce="mean"), optimizer)
     history = await desk.fit(tickets, budget=BUDGET)
     spent = history.spent
-    print(
-        f"\n{type(optimizer).__name__}: {spent.rollouts} of {BUDGET} rollouts, {spent.lm_calls:,} model calls, ", end=""
-    )
+    print(f"\n{type(optimizer).__name__}: {spent.rollouts} of {BUDGET} rollouts, {spent.lm_calls:,} model calls,")
     print(f"{spent.tokens:,} tokens, ${spent.cost_usd:.2f}, {spent.seconds:.1f} s. It changed:")
-    print("\n".join(line[:117] for line in history.diff().splitlines()))
+    print("\n".join(line[:COLUMNS] for line in history.diff().splitlines()))
 
 
 async def main(model, proposer, path):
@@ -109,7 +109,8 @@ async def main(model, proposer, path):
     tickets, heldout = await read_tickets("train"), await read_tickets("heldout")
     desk.compile(sm.rewards.ExactMatch(reduce="mean"))
     if model.startswith("embedded/"):
-        print("This model compares words and reads nothing; for one that reads, pass --model and a key.\n")
+        print("This model compares words and reads nothing.")
+        print("For one that reads, pass --model and a key.\n")
     print(f"{len(tickets)} tickets to learn from. Right answers on {len(heldout)} others:")
     before = await measure("untrained", heldout)
     await train(sm.optimizers.BootstrapFewShot(max_examples=24), tickets)
@@ -117,14 +118,15 @@ async def main(model, proposer, path):
     await train(sm.optimizers.Gepa(language_model=proposer), tickets)
     after = await measure("\nwith these rules, too", heldout)
     change = after.compare(before)
-    print(f"now better on {change.won} tickets, worse on {change.lost}; score {change.difference:+.2f}", end=" ")
-    print(f"({change.low:+.2f} to {change.high:+.2f} with a confidence of 95 %)")
+    print(f"now better on {change.won} tickets, worse on {change.lost};", end=" ")
+    print(f"score {change.difference:+.2f}\n({change.low:+.2f} to {change.high:+.2f} with a confidence of 95 %)")
 
     urgent = next(result.inputs for result in after.results if result.outputs["handed_to"])
     with sm.trace() as trace:
         answer = await desk(urgent)
     trace.to_html(path.with_name("desk_trace.html"))
-    print(f"\n{urgent['text']}\n{answer.prettify_json()}\n\n{trace}\nthe same as a page: out/desk_trace.html")
+    print(f"\n{textwrap.fill(urgent['text'], COLUMNS)}\n{answer.prettify_json()}\n\n{trace}")
+    print("the same as a page: out/desk_trace.html")
     here = [result.outputs.get_json() for result in after.results]
     fresh = [sys.executable, __file__, "--model", model, "--load", str(desk.save(path))]
     there = json.loads(subprocess.run(fresh, check=True, capture_output=True, encoding="utf-8").stdout)

@@ -36,6 +36,7 @@ def test_the_help_desk_learns_and_reloads(tmp_path):
     assert len(re.findall(r"[├└]─ draft/module ", run.stdout)) == 3
     assert "draft/module" in saved.with_name("desk_trace.html").read_text(encoding="utf-8")
     assert "equal answers (80)" in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 80
     assert json.loads(saved.read_text(encoding="utf-8"))["header"]["kind"] == "program"
 
 
