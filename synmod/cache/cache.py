@@ -1,5 +1,6 @@
 """Cache: JSON objects by key, in a SQLite file that processes share, or in memory; and equal work that is done once."""
 
+import errno
 import hashlib
 import json
 import logging
@@ -9,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,9 +23,10 @@ from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, wall_t
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
 _FORMAT: Final = 2
+_BY_USE: Final = "CREATE INDEX entry_by_use ON entry (used, size)"
 _SCHEMA: Final = (
     "CREATE TABLE entry (key TEXT PRIMARY KEY, body TEXT, made REAL, used INTEGER, size INTEGER)",
-    "CREATE INDEX entry_by_use ON entry (used, size)",
+    _BY_USE,
     "CREATE TABLE total (bytes INTEGER)",
     "INSERT INTO total VALUES (0)",
     "CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN UPDATE total SET bytes = bytes + new.size; END",
@@ -32,8 +34,12 @@ _SCHEMA: Final = (
     f"PRAGMA application_id = {_ID}",
     f"PRAGMA user_version = {_FORMAT}",
 )
+_COUNT_AGAIN: Final = ("DELETE FROM total", "INSERT INTO total SELECT coalesce(sum(max(size, 0)), 0) FROM entry")
 _PUT: Final = "INSERT INTO entry VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entry), ?)"
 _USE: Final = "UPDATE entry SET used = (SELECT max(used) + 1 FROM entry) WHERE key = ?"
+_PAIRS: Final = (  # a text of damaged bytes is read as well
+    "SELECT CAST(json_extract(body, ?, ?) AS BLOB) FROM entry WHERE json_valid(body) AND json_type(body) = 'object'"
+)
 _OLDEST: Final = (
     "DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry ORDER BY used LIMIT 1) AND (SELECT bytes FROM total) > ?"
 )
@@ -206,6 +212,10 @@ class _Database(NamedTuple):
     reading: threading.RLock
     writer: sqlite3.Connection
     process: int
+    place: tuple[int, int] | None = None
+    """What identifies the file; None in memory."""
+    has_log: bool = False
+    """Whether the file has a log beside it, in WAL mode."""
 
 
 class Cache:
@@ -224,10 +234,12 @@ class Cache:
         max_bytes: How many bytes the entries may take together; the file is about as large. None for no limit.
         ttl_s: How many seconds an entry is valid; None for no limit.
         shared: Whether other processes may use the file at the same time. If not, a commit needs no thread: it takes a
-            tenth of a millisecond in place, and one in a hundred waits for the disk, in a thread.
+            tenth of a millisecond in place, and one in a hundred waits for the disk, in a thread. Nothing is kept in
+            files that were removed or replaced meanwhile.
 
     Attributes:
         flights: The work under way of all users of this cache, by key; equal work runs once.
+        fault: Why entries were not kept, the last time; None while all were.
 
     Raises:
         ConfigError: `path` is not a path, `max_bytes` not an int above 0, or `ttl_s` not a number above 0.
@@ -247,7 +259,7 @@ class Cache:
     __module__ = "synmod.cache"
     __slots__ = (
         "__weakref__", "_commits", "_database", "_finalizer", "_lock", "_one_writer", "_uses",
-        "_waiting", "flights", "max_bytes", "path", "shared", "ttl_s",
+        "_waiting", "fault", "flights", "max_bytes", "path", "shared", "ttl_s",
     )  # fmt: skip
 
     @checks_keywords
@@ -264,6 +276,7 @@ class Cache:
         self.ttl_s = checked_ttl("Cache", ttl_s)
         self.shared = shared
         self.flights = SingleFlight()
+        self.fault: Exception | None = None
         self._lock = aio.lock()
         self._one_writer = aio.ThreadLimit(1)
         self._database: _Database | None = None
@@ -304,7 +317,7 @@ class Cache:
             return None
         value = _read(row[0])
         limits = [limit for limit in (self.ttl_s, ttl_s) if limit is not None]
-        if value is None or (limits and not _age(row[1]) <= min(limits)):
+        if value is None or (limits and not abs(_age(row[1])) <= min(limits)):
             return None
         if self.max_bytes is not None:
             self._uses.pop(key, None)
@@ -358,6 +371,21 @@ class Cache:
             rows = database.reader.execute("SELECT key, body FROM entry ORDER BY used").fetchall()
         return [(key, value) for key, body in rows if (value := _read(body)) is not None]
 
+    def pairs(self, first: str, second: str) -> Iterator[tuple[Any, Any]]:
+        """Yield the values of two fields of each object, None for one that it lacks, without reading the rest of it.
+
+        Example:
+            >>> cache = Cache()
+            >>> aio.drive(cache.keep("k", {"a": 1, "b": [2], "c": "..."}))
+            True
+            >>> list(cache.pairs("a", "b"))
+            [(1, [2])]
+        """
+        database = self._open()
+        with database.reading:
+            for (row,) in database.reader.execute(_PAIRS, (f"$.{first}", f"$.{second}")):
+                yield tuple(json.loads(row))
+
     def close(self) -> None:
         """Close the file; the next use opens it again. What is in memory is kept."""
         with self._lock:
@@ -408,13 +436,24 @@ class Cache:
                 if not self.shared and self._commits and self._commits % _IN_PLACE == 0:
                     writer.execute("PRAGMA wal_checkpoint")
                 self._commits += 1
+                if not self.shared:
+                    self._check_place(database)
                 return self.path is None or database.writer is not database.reader
-            except (sqlite3.Error, UnicodeError) as error:
+            except (sqlite3.Error, UnicodeError, OSError) as error:
                 if not _is_damage(error):
+                    self.fault = error
                     _LOG.warning("Cache %s: %s. Entries not kept: %d.", self.path, error, len(entries))
                     return False
                 self._set_aside(database, error)
         return False
+
+    def _check_place(self, database: _Database) -> None:
+        """Raise an OSError if the open files have lost their names, and with them what is written to them."""
+        if self.path is not None and database.place is not None:
+            if _place(self.path) != database.place:
+                raise OSError(errno.ESTALE, "another file has taken its place", self.path)
+            if database.has_log:
+                os.stat(f"{self.path}-wal")
 
     def _open(self) -> _Database:
         """Return the connections of this process; if the file cannot be used, those of a database in memory."""
@@ -427,6 +466,7 @@ class Cache:
                 except (sqlite3.Error, UnicodeError, OSError) as error:
                     if _is_damage(error) and self._move(error):
                         continue
+                    self.fault = error
                     _LOG.warning("Cache %s: %s. It continues in memory.", self.path, error)
                     database = _connected(None, self.shared)
                 self._database = database
@@ -442,14 +482,15 @@ class Cache:
                 self._move(error)
 
     def _move(self, error: Exception) -> bool:
-        """Move a damaged file aside, with its log; return whether the path is free."""
+        """Move a damaged file aside, with its log and the index of that; return whether the path is free."""
         path = self.path
         if path is None:
             return False
         target = next(name for number in count(1) if not os.path.lexists(name := f"{path}.corrupt-{number}"))
         try:
-            if os.path.exists(f"{path}-wal"):
-                os.replace(f"{path}-wal", f"{target}-wal")
+            for part in ("-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.replace(f"{path}{part}", f"{target}{part}")
             os.replace(path, target)
         except FileNotFoundError:  # another process was faster
             return True
@@ -475,13 +516,13 @@ def _read(body: Any) -> FrozenDict | None:
     """Return the object of a row; None where it is damaged."""
     try:
         value: Any = frozen(json.loads(body), _DEEPEST)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return value if type(value) is FrozenDict else None
 
 
 def _age(made: Any) -> float:
-    """Return how many seconds ago a row was made; NaN if it is damaged."""
+    """Return how many seconds ago a row was made, below 0 if a clock was set back since; NaN if it is damaged."""
     return wall_time() - made if isinstance(made, float | int) else float("nan")
 
 
@@ -503,42 +544,54 @@ def _connected(path: str | None, shared: bool) -> _Database:
             _prepare(writer)
         if path is None:
             return _Database(writer, threading.RLock(), writer, os.getpid())
-        _use_wal(writer)
+        has_log = _use_wal(writer)
         if not shared:
             writer.execute("PRAGMA wal_autocheckpoint = 0")  # a checkpoint waits for the disk
         reader = sqlite3.connect(path, timeout=_READ_WAIT_S, isolation_level=None, check_same_thread=False)
     except BaseException:
         writer.close()
         raise
-    return _Database(reader, threading.RLock(), writer, os.getpid())
+    return _Database(reader, threading.RLock(), writer, os.getpid(), _place(path), has_log)
+
+
+def _place(path: str) -> tuple[int, int]:
+    """Return what identifies the file at a path (OSError where there is none)."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _prepare(writer: sqlite3.Connection) -> None:
-    """Check an old database, or make the tables of a new one."""
+    """Check an old database, which must hold our tables and triggers and no others, or make those of a new one."""
     number, version = (writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    tables, ours = writer.execute("SELECT count(*), total(name = 'entry_by_use') FROM sqlite_master").fetchone()
-    if not number and not tables:
+    parts = {sql for (sql,) in writer.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
+    if not number and not parts:
         for statement in _SCHEMA:
             writer.execute(statement)
-    elif number != _ID and not ours:
+    elif number != _ID and _BY_USE not in parts:
         raise OSError("it is another database")
-    elif (number, version) != (_ID, _FORMAT):
+    elif (number, version) != (_ID, _FORMAT) or parts != {sql for sql in _SCHEMA if sql.startswith("CREATE")}:
         raise sqlite3.DatabaseError(f"it is damaged, or of another format ({version}, not {_FORMAT})")
+    else:
+        for statement in _COUNT_AGAIN:
+            writer.execute(statement)
 
 
-def _use_wal(writer: sqlite3.Connection) -> None:
-    """Switch to WAL mode; try again while another process does the same, since SQLite then fails without waiting."""
+def _use_wal(writer: sqlite3.Connection) -> bool:
+    """Switch to WAL mode, and return whether it is: a file system without shared memory keeps the older journal.
+
+    Tries again while another process does the same, since SQLite then fails without waiting.
+    """
     ends = time.monotonic() + _WAIT_S
     while True:
         try:
-            writer.execute("PRAGMA journal_mode = WAL")  # a file system without shared memory keeps the older journal
+            (mode,) = writer.execute("PRAGMA journal_mode = WAL").fetchone()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
                 raise
             time.sleep(0.01)
         else:
             writer.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose the last moments
-            return
+            return mode == "wal"
 
 
 def _is_damage(error: Exception) -> bool:

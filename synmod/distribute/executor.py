@@ -483,7 +483,13 @@ def ran_as_json(ran: Ran) -> Json:
 
 
 def ran_of(json: Any) -> Ran:
-    """Return the result of a run on a worker; its failure is a `RunError` with the same text."""
+    """Return the result of a run on a worker; its failure is a `RunError` with the same text.
+
+    Raises:
+        RunError: It is not one.
+    """
     ran = Ran.of({**json, "outputs": unpacked(json["outputs"]), "usage": scope.Usage(**json["usage"])})
+    if ran is None:
+        raise RunError("a worker returned a record that cannot be read: install the same release of synmod on it.")
     ran.failure = None if ran.error is None else RunError(str(ran.error))
     return ran

@@ -5,7 +5,15 @@ from math import fsum, sqrt
 from typing import Any, ClassVar, Final, NamedTuple
 
 from synmod.data import JsonDataModel, dump_json, problems
-from synmod.errors import AuthError, BudgetExceeded, ConfigError, EvaluationError, TrainerError, UnboundModelError
+from synmod.errors import (
+    AuthError,
+    BudgetExceeded,
+    ConfigError,
+    EvaluationError,
+    JournalError,
+    TrainerError,
+    UnboundModelError,
+)
 from synmod.leaves import Json
 from synmod.module import Module
 from synmod.scope import is_of_block_around
@@ -247,7 +255,7 @@ class Reflective(Optimizer):
             try:
                 value = (await bench.ask(self.proposer, inputs))["value"]
             except Exception as error:
-                if is_of_block_around(error) or isinstance(error, BudgetExceeded):
+                if is_of_block_around(error) or isinstance(error, BudgetExceeded | JournalError):
                     raise
                 if isinstance(error, _FATAL):
                     cause = str(error).rstrip(".")

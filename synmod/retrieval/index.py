@@ -501,7 +501,10 @@ def _count(connection: sqlite3.Connection) -> int:
 def _found(connection: sqlite3.Connection, statement: str, given: Sequence[Any]) -> list[FoundPassage]:
     """Return the passages that a statement finds."""
     rows = connection.execute(statement, given).fetchall()
-    return [FoundPassage(id=i, metadata=json.loads(m), text=t, score=score) for i, m, t, score in rows]
+    try:
+        return [FoundPassage(id=i, metadata=json.loads(m), text=t, score=score) for i, m, t, score in rows]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise OSError(f"a passage in it is damaged: {error}") from None
 
 
 def _check_search(query: Any, k: Any) -> None:

@@ -237,14 +237,22 @@ class _Fitting:
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
             self.journal: runs.Journal = journal
-            finished = await journal.read(result)
+            finished = self._finished(await journal.read(result) or {})
             if finished is not None:
-                self._write(finished)
-                return History.of_record(finished["history"], self.seed)
+                return finished
             history = await self._run()
             if history.stopped != "callback":  # what a callback has ended is decided anew
                 await journal.write(result, {**self._values(), "history": history.record()})
             return history
+
+    def _finished(self, record: Mapping[str, Any]) -> History | None:
+        """Return the History of a run that is over, whose values are held again; None where the record has none."""
+        try:
+            history = History.of_record(record["history"], self.seed)
+            self._write(record)
+        except (LookupError, TypeError, ValueError, StopIteration):
+            return None
+        return history
 
     async def _run(self) -> History:
         """Take the steps, then finish; a resumed run starts with the values that it began with."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
@@ -297,17 +298,24 @@ class Ran:
         return {**needed, **{name: each for name, each in found.items() if each}}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the run of a record."""
-        found: dict[str, Any] = {name: each for name, each in record.items() if name not in ("row", "at")}
-        if "feedback" in record:
-            found["feedback"] = Feedback(**record["feedback"])
-        if "error" in record:
-            error: dict[str, Any] = {**record["error"], "notes": tuple(record["error"]["notes"])}
-            found["error"] = ExampleError(**error)
-        if "calls" in record:
-            found["calls"] = tuple(CallRecord(**call) for call in record["calls"])
-        return cls(**found)
+    def of(cls, record: Mapping[str, Any]) -> Self | None:
+        """Return the run of a record, without the fields that a later release has added; None where it is not one."""
+        found = _named(record, cls)
+        try:
+            math.fsum([found["elapsed_s"], *found.get("values", {}).values()])  # these are numbers
+            if "feedback" in found:
+                found["feedback"] = Feedback(**_named(found["feedback"], Feedback))
+            if "error" in found:
+                error = ExampleError(**_named(found["error"], ExampleError))
+                found["error"] = replace(error, notes=tuple(error.notes))
+            if "calls" in found:
+                found["calls"] = tuple(
+                    CallRecord(**{name: call[name] for name in CallRecord._fields if name in call})
+                    for call in found["calls"]
+                )
+            return cls(**found)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
 
     def judged(self, reward: BoundReward | None) -> Feedback | None:
         """Return the feedback of the reward, or that on a failure: the lowest score, if it is the program's fault."""
@@ -331,6 +339,11 @@ class Ran:
             None if feedback is None else feedback.score, feedback, self.error,
             self.usage, self.elapsed_s, self.call_id, sample, **more,
         )  # fmt: skip
+
+
+def _named(json: Any, cls: Any) -> dict[str, Any]:
+    """Return what an object holds under the names of the fields of a dataclass."""
+    return {each.name: json[each.name] for each in fields(cls) if each.name in json}
 
 
 async def run_once(

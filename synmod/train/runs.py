@@ -52,6 +52,8 @@ class Journal:
     Args:
         records: Where they stand; None where nothing is kept.
         models: Those whose keys must not stand in it, though a provider repeats one: `***` stands there instead.
+        paid: What stands in it: how many pieces, what they used, and how long the run had taken at the last of them.
+        lock: The lock file of the folder.
 
     Attributes:
         pieces: How many rollouts and proposals earlier processes have recorded.
@@ -61,13 +63,20 @@ class Journal:
     Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
     """
 
-    def __init__(self, records: Cache | None = None, models: Iterable[SharedModel] = ()) -> None:
+    def __init__(
+        self,
+        records: Cache | None = None,
+        models: Iterable[SharedModel] = (),
+        paid: tuple[int, Usage, float] = (0, NO_USAGE, 0.0),
+        lock: FileIO | None = None,
+    ) -> None:
         self._records = records
+        self._lock = lock
         self._secrets = [model.secrets for each in models for model in each.tried()]
         self._environment = lm.environment_secrets()
         self._noted: dict[int, tuple[Schema, str]] = {}
         """The schemas that are kept, by identity, and the digest of each."""
-        self.pieces, self.usage, seconds = _paid(records)
+        self.pieces, self.usage, seconds = paid
         self.live = 0
         self._clock = current_clock()
         self._began = self._clock.now() - seconds
@@ -85,12 +94,13 @@ class Journal:
     async def find(self, key: str) -> dict[str, Any] | None:
         """Return a piece as it was given to `keep`; None where there is none that can be read."""
         entry = await self.read(key) if self.pieces else None  # what this process ran, its callers know
-        if entry is None:
+        usage = None if entry is None else _usage_of(entry.get("usage"))
+        if entry is None or usage is None:
             return None
-        piece: dict[str, Any] = {**entry, "usage": Usage(**entry["usage"])}
+        piece: dict[str, Any] = {**entry, "usage": usage}
         try:
             piece["outputs"] = await self._found(piece["outputs"], piece.pop("schema", None))
-        except KeyError:  # a schema that cannot be read
+        except (LookupError, TypeError, ValueError):  # a schema that cannot be read, or is not one
             return None
         return piece
 
@@ -115,7 +125,7 @@ class Journal:
             piece: JSON, but for `outputs`, which may be a data model, and `usage`; anything where nothing is kept.
 
         Raises:
-            OSError: It cannot be written.
+            JournalError: It cannot be written.
         """
         self.live += 1
         if self._records is None:
@@ -151,13 +161,19 @@ class Journal:
         """Write a note.
 
         Raises:
-            OSError: It cannot be written.
+            JournalError: It cannot be written.
         """
-        if self._records is not None and not await self._records.keep(key, self._scrubbed(note)):
-            raise OSError(
-                f"{self._records.path}: the journal cannot be written. What finished before is kept: make room, and "
-                "run the same line again."
-            )
+        if self._records is None:
+            return
+        is_kept = await self._records.keep(key, self._scrubbed(note))
+        is_held = self._lock is None or os.fstat(self._lock.fileno()).st_nlink > 0
+        if not (is_kept and is_held):
+            fault = None if is_kept else self._records.fault
+            why = "its lock file was removed, and another process may write to it" if is_kept else fault or "not kept"
+            raise JournalError(
+                f"{self._records.path}: the journal cannot be written: {why}. Mend that or make room, and run the same "
+                "line again: what is in the journal is not paid for again."
+            ) from fault
 
     def _scrubbed(self, note: dict[str, Any]) -> dict[str, Any]:
         """Return a note with `***` for every secret."""
@@ -167,11 +183,28 @@ class Journal:
         return note if scrubbed == text else parse_json(scrubbed)
 
 
-def _paid(records: Cache | None) -> tuple[int, Usage, float]:
+def _paid(records: Cache) -> tuple[int, Usage, float]:
     """Return how many pieces stand in a journal, what they used, and how long the run had taken at the last of them."""
-    pieces: list[Any] = [value for _, value in (records.items() if records else ()) if "at" in value]
-    usage = sum((Usage(**piece["usage"]) for piece in pieces), NO_USAGE)
-    return len(pieces), usage, max((piece["at"] for piece in pieces), default=0.0)
+    count, total, longest = 0, NO_USAGE, 0.0
+    for at, used in records.pairs("at", "usage"):
+        usage = _usage_of(used)
+        if _is_number(at) and usage is not None:
+            count, total, longest = count + 1, total + usage, max(longest, at)
+    return count, total, longest
+
+
+def _is_number(json: Any) -> bool:
+    """Whether a value is a JSON number."""
+    return isinstance(json, int | float) and not isinstance(json, bool)
+
+
+def _usage_of(json: Any) -> Usage | None:
+    """Return the usage in a record, without the fields that a later release has added; None where it is not one."""
+    if not is_object(json):
+        return None
+    known = {name: json[name] for name in vars(NO_USAGE) if name in json}
+    numbers = [number for name, number in known.items() if (name, number) != ("cost_usd", None)]
+    return Usage(**known) if all(isinstance(number, int | float) for number in numbers) else None
 
 
 @dataclass(eq=False)
@@ -248,14 +281,16 @@ class Runner:
 
         Raises:
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
-            OSError: The record cannot be written.
+            JournalError: The record cannot be written.
         """
         piece = ""
         if self.journal.is_kept:
             key = key or self.key(example, state, sample, model)
             piece = key_of(" ".join(map(str, (self._identity, *key))))
-            if record := await self.journal.find(piece):
-                return Ran.of(record)
+            record = await self.journal.find(piece)
+            ran = None if record is None else Ran.of(record)
+            if ran is not None:
+                return ran
         overlay = state | self.first if self.first else state
         if self.places is None:
             return await self._run(piece, example, overlay, sample, model)
@@ -557,16 +592,16 @@ class Run:
 
         Raises:
             RunError: Another holder, or a run of something else; lists each difference.
-            OSError: The folder cannot be written.
+            OSError: The folder cannot be made or written; a JournalError where it cannot be locked.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
         locked = _locked(self.path / "lock", self.path)
-        with locked, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
+        with locked as lock, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            yield Journal(records, models)
+            yield Journal(records, models, await aio.to_thread(_paid, records), lock)
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.

@@ -231,7 +231,10 @@ def test_a_forked_child_opens_the_file_for_itself(tmp_path):
     assert os.listdir(tmp_path) == ["cache.db"]
 
 
-@pytest.mark.parametrize("body", ["{", "[1]", "NaN", "x" * 9, None, b"\xff", 7])
+BODIES = ["{", "[1]", "NaN", "x" * 9, None, b"\xff", 7, "[" * 100_000, '{"a":' * 5_000 + "1" + "}" * 5_000]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: f"{body!r:.9}")
 def test_a_row_that_is_not_json_is_a_miss(tmp_path, filled, body, caplog):
     """That entry is not found, all others are, and nothing is moved."""
     path = tmp_path / "cache.db"
@@ -277,6 +280,102 @@ def test_a_newer_file_is_moved_aside(tmp_path, filled, caplog):
     assert reopened(path) == 0
     assert "another format (3, not 2)" in caplog.text
     assert "cache.db.corrupt-1" in os.listdir(tmp_path)
+
+
+FOREIGN = {
+    "a trigger that refuses": ["CREATE TRIGGER no BEFORE INSERT ON entry BEGIN SELECT RAISE(ABORT, 'no'); END"],
+    "a trigger that writes": ["CREATE TRIGGER p AFTER INSERT ON entry BEGIN UPDATE entry SET body = '{}'; END"],
+    "a view": [
+        "ALTER TABLE entry RENAME TO e",
+        "CREATE VIEW entry AS WITH RECURSIVE r (n) AS (SELECT 1 UNION SELECT n + 1 FROM r) SELECT e.* FROM e, r",
+    ],
+    "another table": ["CREATE TABLE mine (x)"],
+    "no table": ["DROP TABLE entry"],
+    "no index": ["DROP INDEX entry_by_use"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN.keys())
+def test_a_file_with_other_parts_than_ours_is_moved_aside(tmp_path, filled, statements):
+    """Nothing in it runs: neither its triggers nor its views."""
+    path = tmp_path / "cache.db"
+    path.write_bytes(filled)
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+    assert reopened(path) == 0
+    assert sorted(os.listdir(tmp_path)) == ["cache.db", "cache.db.corrupt-1"]
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM total", *(f"UPDATE total SET bytes = {n}" for n in (2**62, -(2**62)))])
+def test_a_wrong_sum_of_sizes_is_counted_again(tmp_path, filled, change):
+    """It makes the cache neither delete all that it holds nor grow without a limit."""
+    path = tmp_path / "cache.db"
+    path.write_bytes(filled)
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    connection.close()
+    assert reopened(path) == len(VALUES)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT bytes = (SELECT sum(size) FROM entry) FROM total").fetchone() == (1,)
+    connection.close()
+
+
+async def test_an_entry_of_the_future_is_too_old(tmp_path):
+    """A clock that was set back makes no entry valid for ever."""
+    path = tmp_path / "cache.db"
+    cache = Cache(path, ttl_s=60)
+    await cache.keep("k", {"x": 1})
+    await cache.aclose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE entry SET made = made + 3600")
+    connection.close()
+    assert await cache.find("k") is None
+    assert await Cache(path).find("k") == {"x": 1}
+    await cache.aclose()
+
+
+async def test_a_damaged_file_goes_aside_with_its_log_and_index(tmp_path, filled):
+    """Another process still has all three open: what stayed would keep everyone from writing."""
+    path = tmp_path / "cache.db"
+    path.write_bytes(filled)
+    other = Cache(path)
+    await other.keep("k", {"x": 1})
+    code = """
+import asyncio
+from synmod.cache import Cache
+with open(sys.argv[1], "r+b") as file:  # not in this process, whose locks end when it closes the file
+    file.seek(4_096)
+    file.write(bytes(40_000))
+cache = Cache(sys.argv[1])
+print(asyncio.run(cache.keep("new", {"x": 2})), asyncio.run(cache.find("new")))
+cache.close()
+"""
+    done = await asyncio.to_thread(subprocess.run, command(code, path), capture_output=True, text=True)
+    assert done.stdout == "True {'x': 2}\n", done.stderr
+    parts = {f"cache.db.corrupt-1{part}" for part in ("", "-wal", "-shm")}
+    assert parts <= set(os.listdir(tmp_path))
+    await other.aclose()
+
+
+@pytest.mark.parametrize("part", ["cache.db", "cache.db-wal", "folder", "another"])
+async def test_nothing_is_kept_in_files_that_were_removed(tmp_path, part):
+    """Of a file that is not shared: the write is refused, with the system's words and the path."""
+    folder = tmp_path / "folder"
+    cache = Cache(folder / "cache.db", shared=False)
+    assert await cache.keep("k", {"x": 1})
+    if part == "folder":
+        folder.rename(tmp_path / "elsewhere")
+    elif part == "another":
+        os.replace(folder / "cache.db", folder / "old.db")
+        (folder / "cache.db").write_bytes(b"")
+    else:
+        (folder / part).unlink()
+    assert not await cache.keep("l", {"x": 2})
+    assert isinstance(cache.fault, OSError)
+    assert str(folder / (part if part.startswith("cache") else "cache.db")) in str(cache.fault)
+    cache.close()
 
 
 def test_another_database_is_left_alone(tmp_path, caplog):

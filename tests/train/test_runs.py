@@ -1,12 +1,17 @@
 """Runs: killed at any time, the same line goes on; and the folder is held, checked and mended."""
 
 import asyncio
+import errno
+import itertools
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -214,8 +219,6 @@ def test_what_is_no_folder_is_named(tmp_path):
 @pytest.mark.parametrize("damage", ["row", "file"])
 def test_what_is_damaged_is_run_again(damage, tmp_path):
     """A row that is not JSON costs that rollout; a journal that SQLite finds damaged is moved aside."""
-    import sqlite3
-
     path, run = tmp_path / "count", tmp_path / "run"
     history, program = asyncio.run(train("Gepa", run, path=path, budget=100))
     cost, file = counted(path), run / "journal.db"
@@ -253,6 +256,116 @@ def test_a_full_disk_stops_the_run_which_then_goes_on(tmp_path, monkeypatch):
     again, same = asyncio.run(train("Gepa", run, path=path, budget=150, program=held))
     assert result(again, same) == result(whole, program)
     assert counted(path) <= whole.spent.rollouts + 4 * 4
+
+
+def caught(act):
+    """Return the JournalError that a function raises; None where it raises none."""
+    try:
+        act()
+    except sm.JournalError as error:
+        return error
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Gepa", "Omega", "Reflect"])
+def test_whichever_write_fails_the_same_line_ends_with_the_same_bytes(name, tmp_path, monkeypatch):
+    """Every k-th one, of rollouts, proposals, notes and the result: the run ends with the cause, and goes on."""
+    options = {"budget": 110}
+    whole = result(*asyncio.run(train(name, **options)))
+    keep, fault = sm.Cache.keep, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for number in itertools.count(1):
+        left, run = iter(range(number)), tmp_path / str(number)
+
+        async def kept(self, key, value, left=left, number=number):
+            if next(left, None) == number - 1:
+                self.fault = fault
+                return False
+            return await keep(self, key, value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sm.Cache, "keep", kept)
+            ended = caught(lambda run=run: asyncio.run(train(name, run, **options)))
+        if ended is None:
+            break
+        assert ended.__cause__ is fault
+        assert "No space left on device" in str(ended)
+        assert result(*asyncio.run(train(name, run, **options))) == whole
+    assert number > 30
+
+
+@pytest.mark.parametrize("gone", ["folder", "journal.db", "journal.db-wal", "lock"])
+def test_a_folder_that_is_removed_under_a_run_ends_it(gone, tmp_path):
+    """With the path: what is paid for would be lost without a word. The same line goes on, or begins again."""
+    run, calls = tmp_path / "run", itertools.count()
+
+    class Removes(sm.Module):
+        async def call(self, inputs: Ticket) -> Ticket:
+            if next(calls) == 5:
+                shutil.rmtree(run) if gone == "folder" else (run / gone).unlink()
+            return inputs
+
+    async def main():
+        return await sm.evaluate(Removes(), [Ticket(text=str(n)) for n in range(20)], run=run, concurrency=1)
+
+    with pytest.raises(sm.JournalError, match=r"journal\.db: the journal cannot be written") as caught:
+        asyncio.run(main())
+    assert isinstance(caught.value, OSError)
+    assert len(asyncio.run(main()).results) == 20
+
+
+FOREIGN_PIECES = {
+    "fields of a later release": ("UPDATE entry SET body = json_set(body, '$.new', 1, '$.usage.new', 2) WHERE ", 0),
+    "usage that is not one": ("UPDATE entry SET body = json_set(body, '$.usage', 'x') WHERE ", 5),
+    "numbers that are texts": ("UPDATE entry SET body = json_set(body, '$.usage.calls', 'x') WHERE ", 5),
+    "time that is a text": ("UPDATE entry SET body = json_set(body, '$.elapsed_s', 'x') WHERE ", 5),
+    "calls that are numbers": ("UPDATE entry SET body = json_set(body, '$.calls', 5) WHERE ", 5),
+    "feedback of another kind": ("UPDATE entry SET body = json_set(body, '$.feedback', json('[1]')) WHERE ", 5),
+    "schema that is not there": ("UPDATE entry SET body = json_set(body, '$.schema', 'x') WHERE ", 5),
+    "too deep": (f"UPDATE entry SET body = '{'[' * 100_000}' WHERE ", 5),
+}
+
+
+@pytest.mark.parametrize(("change", "again"), FOREIGN_PIECES.values(), ids=FOREIGN_PIECES.keys())
+async def test_a_piece_of_another_release_is_read_as_far_as_it_is_known(change, again, tmp_path):
+    """Unknown fields are passed over; what is not a piece is run again."""
+    calls = itertools.count()
+
+    class Echo(sm.Module):
+        async def call(self, inputs: Ticket) -> Ticket:
+            next(calls)
+            return inputs
+
+    async def main():
+        rows = [(Ticket(text=str(n)), Ticket(text=str(n))) for n in range(5)]
+        return await sm.evaluate(Echo(), rows, reward="exact_match", run=tmp_path)
+
+    first = await main()
+    connection = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+    connection.execute(f"{change} json_type(body, '$.at') IS NOT NULL")
+    connection.close()
+    second = await main()
+    assert (second.score, next(calls)) == (first.score, 5 + again)
+    assert sm.Run(tmp_path).usage.calls == 0
+
+
+async def test_a_long_journal_is_opened_without_reading_it_whole(tmp_path):
+    """What it sums are a few numbers of each piece: its size costs no memory."""
+    rows = [(Ticket(text=str(n)), Ticket(text=str(n))) for n in range(3)]
+    await sm.evaluate(sm.Identity(), rows, reward="exact_match", run=tmp_path)
+    connection = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+    (body,) = connection.execute("SELECT body FROM entry WHERE json_type(body, '$.at') IS NOT NULL").fetchone()
+    long = json.dumps({**json.loads(body), "outputs": "x" * 100_000})
+    connection.executemany("INSERT INTO entry VALUES (?, ?, 0, 9, 1)", [(f"{n:064x}", long) for n in range(200)])
+    connection.close()
+    tracemalloc.start()
+    try:
+        result = await sm.evaluate(sm.Identity(), rows, reward="exact_match", run=tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.score == 1.0
+    assert peak < 3_000_000
 
 
 def test_a_place_that_cannot_be_written_is_no_journal(tmp_path):
