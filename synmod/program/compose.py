@@ -272,6 +272,10 @@ class Sequential(Program[M]):
     _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
     @overload
+    def __init__(
+        self: "Sequential[Any]", members: Mapping[str, Member], **options: Unpack[modules.ModuleOptions]
+    ) -> None: ...
+    @overload
     def __init__(self, members: Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
     @overload
     def __init__(
@@ -279,9 +283,7 @@ class Sequential(Program[M]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Sequential[Any]",
-        members: Iterable[Member] | Mapping[str, Member] = (),
-        **options: Unpack[modules.ModuleOptions],
+        self: "Sequential[Any]", members: Iterable[Member] = (), **options: Unpack[modules.ModuleOptions]
     ) -> None: ...
     @overload
     def __init__(self, *members: *Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
