@@ -710,6 +710,7 @@ _TOO_LONG: Final = (
 )  # fmt: skip
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
 _QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry
+_UNABLE: Final = ("not supported", "does not support", "not implemented")  # llama.cpp refuses images by 500
 _FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
 _STATUS_OF_WORD: Final = {
     "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "throttl": 429, "quota": 429,
@@ -931,6 +932,8 @@ def _kind(status: int, low: str) -> Kind:
         return errors.AuthError if empty else errors.RateLimitError
     if status in (401, 402, 403):
         return errors.AuthError
+    if status in (500, 501) and any(words in low for words in _UNABLE):
+        return errors.RequestError
     return (
         errors.UnavailableError if status < 300 or status in (408, 409, 425) or status >= 500 else errors.RequestError
     )

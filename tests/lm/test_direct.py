@@ -64,6 +64,8 @@ async def test_each_status_has_its_class(name, status):
         (failure(400, "no", code="content_filter"), "BadReplyError"),
         (Answer(302, {}, {"location": "http://127.0.0.1:9/elsewhere"}), "RequestError"),
         (Answer(500, raw=b"<html>down</html>"), "UnavailableError"),
+        (failure(500, "image input is not supported"), "RequestError"),
+        (failure(501, "This server does not support embeddings"), "RequestError"),
         (Answer(400, raw=b'{"detail": "no such field"}'), "RequestError"),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 
 import synmod as sm
+from synmod.errors import RequestError
 
 pytestmark = pytest.mark.real
 
@@ -30,3 +31,10 @@ async def test_an_index_finds_passages_by_vectors_of_the_server(vectors):
     await index.add([{"id": text[:9], "text": text} for text in texts])
     (best,) = await index.search("The parcel is very late.", k=1)
     assert best["text"] == "The parcel is late."
+
+
+async def test_a_server_without_embeddings_is_asked_once(server):
+    """Its refusal is no outage; the error quotes what it lacks."""
+    with pytest.raises(RequestError, match="--embeddings") as raised:
+        await sm.EmbeddingModel("openai/smollm2", api_base=server.base)(["a cat"])
+    assert raised.value.attempts == 1
