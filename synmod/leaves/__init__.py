@@ -1,7 +1,8 @@
 """Small leaves: one idea per file, each usable by every room above.
 
-Floor: 2. Purpose: frozen JSON, paths, names, suggestions, seeds, ids, clock, atomic files and the one async door.
-State: none. Speed: a frozen value is frozen once; nothing here is on a call's path but ids and the clock.
+Floor: 2. Purpose: frozen JSON, paths, names, suggestions, seeds, ids, clock, atomic files, secrets, the one async door.
+State: the secrets in use, which no file may hold. Speed: a frozen value is frozen once; nothing here but ids and the
+clock is on a call's path.
 Must never know: schemas, modules, models, any room above.
 """
 
@@ -28,3 +29,4 @@ from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
     is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,
 )
+from .secrets import SHORTEST_SECRET, remember_secrets, scrubbed, scrubbed_json, without_secrets

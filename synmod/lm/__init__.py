@@ -21,7 +21,6 @@ from .model import (
 from .nearest import embedded_adapter, within
 from .options import (
     ENVIRONMENT, MODEL_STRING, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params,
-    without_secrets,
 )
 from .prompt import (
     REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved, without_media,
@@ -43,5 +42,5 @@ __all__ = [
     "in_order", "input_fields", "is_strict", "jinja_prompt", "list_price", "litellm_error", "message", "model_from",
     "models_in_force", "offered", "read_reply", "request_content", "request_key", "resolve_model", "resolved",
     "sampling_params", "set_default_language_model", "shared_model", "stream", "text_rules", "turns", "unbound_model",
-    "use_language_models", "within", "without_media", "without_secrets",
+    "use_language_models", "within", "without_media",
 ]

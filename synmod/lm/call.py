@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
 from synmod.data import trusted_schema
-from synmod.leaves import aio, current_clock, dump_json, with_label
+from synmod.leaves import aio, current_clock, dump_json, with_label, without_secrets
 from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
-from .options import Limit, shortened, without_secrets
+from .options import Limit, shortened
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic import SecretStr
 
 from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
-from synmod.leaves import aio, did_you_mean, thaw
+from synmod.leaves import aio, did_you_mean, remember_secrets, thaw
 
 from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
@@ -84,6 +84,7 @@ class LiteLLMAdapter:
             RequestError: The model is known not to take a parameter.
         """
         self._litellm = await open_litellm()
+        remember_secrets(options.environment_secrets())  # litellm reads some credentials itself
         chats = self._endpoint is chat.CHAT and self._settings.api_base is None
         known = self._supported() if request.params and chats else None
         unlisted = () if self._settings.provider in _WITHOUT_TOP_K else ("top_k",)

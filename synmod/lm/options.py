@@ -7,7 +7,6 @@ under way at once, and the requests and tokens of any minute.
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import os
 import re
@@ -20,7 +19,18 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError, RequestError, whole
-from synmod.leaves import FrozenDict, Json, aio, checks_keywords, current_clock, did_you_mean, frozen, pointer
+from synmod.leaves import (
+    SHORTEST_SECRET,
+    FrozenDict,
+    Json,
+    aio,
+    checks_keywords,
+    current_clock,
+    did_you_mean,
+    frozen,
+    remember_secrets,
+    without_secrets,
+)
 
 
 class Sampling(TypedDict, total=False):
@@ -586,7 +596,6 @@ _OTHERS: Final = (
     "WATSONX_APIKEY", "WATSONX_API_KEY", "WATSONX_TOKEN",
 )  # fmt: skip
 
-_SHORTEST: Final = 8
 _MOST_KEYS: Final = 256  # a rotating key may differ for each request in flight
 
 
@@ -602,6 +611,7 @@ class Secrets:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._given: deque[SecretStr] = deque(maxlen=_MOST_KEYS)  # keys of recent requests
+        remember_secrets(self.own())
 
     def missing(self) -> AuthError | None:
         """Return the error for a missing key; None if there is one, or for a provider that is not in `ENVIRONMENT`."""
@@ -639,6 +649,7 @@ class Secrets:
         secret = SecretStr(text)
         if secret not in self._given:
             self._given.append(secret)
+            remember_secrets(self.known())
         return secret
 
     def headers(self) -> dict[str, str]:
@@ -655,7 +666,7 @@ class Secrets:
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
         words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` a provider may quote the token
         found = {*map(plain, self._given), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
-        return frozenset(secret for secret in found if len(secret) >= _SHORTEST)
+        return frozenset(secret for secret in found if len(secret) >= SHORTEST_SECRET)
 
     def scrubbed(self, text: str) -> str:
         """Return the text of an error, which may have been cut, with `***` for every secret."""
@@ -670,48 +681,7 @@ def _first_of(names: Iterable[str]) -> str:
 def environment_secrets() -> frozenset[str]:
     """Return the credentials in the environment, of every known provider."""
     names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
-    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= _SHORTEST)
-
-
-_AS_IT_IS: Final = re.compile(r"[\w .:=+-]*")  # has the same form everywhere
-
-
-def _forms(secret: str) -> set[str]:
-    """Return the forms of a secret: plain, in JSON, in JSON within JSON, in a pointer; and the `repr` of each."""
-    if _AS_IT_IS.fullmatch(secret):
-        return {secret}
-    in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
-    written = {secret, in_json, json.dumps(in_json, ensure_ascii=False)[1:-1], pointer([secret])[1:]}
-    return written | {repr(text)[1:-1] for text in written}
-
-
-def without_secrets(text: str, secrets: Iterable[str], *, cut: bool = False) -> str:
-    """Return a text with `***` for every form of every secret; the longest first, since one may contain another.
-
-    Args:
-        text: Plain text or JSON.
-        secrets: Texts that no file and no error may show.
-        cut: Whether parts of the text may have been cut: then the beginning of a secret, of at least eight characters,
-            is replaced too if no letter or digit follows it.
-
-    Example:
-        >>> without_secrets("got 'key-12345", ["key-123456789"], cut=True)
-        "got '***"
-    """
-    forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
-    for written in forms:
-        text = text.replace(written, "***")
-    for written in forms if cut else ():
-        parts, done, at = list[str](), 0, text.find(written[:_SHORTEST])
-        while at >= 0:
-            end = at + len(os.path.commonprefix([written, text[at : at + len(written)]]))  # noqa: RUF071  (of characters, not paths)
-            is_cut = not text[end : end + 1].isalnum()
-            if is_cut:
-                parts += [text[done:at], "***"]
-                done = end
-            at = text.find(written[:_SHORTEST], end if is_cut else at + 1)
-        text = "".join([*parts, text[done:]])
-    return text
+    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= SHORTEST_SECRET)
 
 
 def shortened(text: str, most: int = 2_000) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio
+from synmod.leaves import aio, scrubbed
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -331,7 +331,7 @@ class Recorder(Hook):
         if isinstance(self._target, list):
             self._target.append(row)
             return
-        line = json.dumps(row, ensure_ascii=False) + "\n"
+        line = f"{scrubbed(json.dumps(row, ensure_ascii=False))}\n"
         with _WRITING:
             if not self._is_begun:
                 self._is_begun = _begin(self._target)

@@ -419,7 +419,9 @@ class Tracer(Hook):
         calls = [_call_json(root) for root in self.roots]
         lm_calls = [_lm_call_json(call) for call in self.lm_calls]
         usage = plain(sum((Usage(**call["usage"]) for call in [*calls, *lm_calls]), NO_USAGE))
-        return {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
+        return leaves.scrubbed_json(
+            {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
+        )
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the trace as one self-contained page: a bar per call, and everything about each call.

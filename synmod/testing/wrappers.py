@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from synmod import cache, data, errors, leaves, scope
-from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content, without_secrets
+from synmod.lm import LanguageModel, LMReply, LMRequest, model_from, request_content
 
 from .models import SchemaLM, Standing
 
@@ -115,7 +115,7 @@ class RecordReplayLM(Standing):
 
     def _without_secrets(self, json: leaves.Json) -> str:
         """Return JSON as text, without known secrets."""
-        return without_secrets(data.dump_json(json), self.known_secrets())
+        return leaves.without_secrets(data.dump_json(json), self.known_secrets())
 
     def _missing(self, key: str, wanted: leaves.Json, nth: int) -> errors.CassetteError:
         """Return the error for a request whose reply is not in the cassette."""

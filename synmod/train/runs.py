@@ -27,6 +27,7 @@ from synmod.leaves import (
     is_object,
     json_equal,
     wall_time,
+    without_secrets,
     write_atomic,
 )
 from synmod.lm import LanguageModel, SharedModel
@@ -179,7 +180,7 @@ class Journal:
         """Return a note with `***` for every secret."""
         secrets = self._environment.union(*(each.own() for each in self._secrets))
         text = dump_json(note) if secrets else ""
-        scrubbed = lm.without_secrets(text, secrets)
+        scrubbed = without_secrets(text, secrets)
         return note if scrubbed == text else parse_json(scrubbed)
 
 
