@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, RunError, add_note, shorten_traceback, whole
 from synmod.leaves import aio, checks_keywords, did_you_mean
@@ -588,6 +588,11 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         finally:
             self._progress.end(outcome)
             del group, error, trace  # else this frame and the traceback form a reference cycle
+
+    if not TYPE_CHECKING:  # type checkers refuse to await it by themselves
+
+        def __await__(self) -> NoReturn:
+            raise RunError(_NO_BLOCK)
 
     def __aiter__(self) -> Self:
         if self._state == "new":

@@ -110,7 +110,13 @@ def construct(
         ArgumentError: A hook is invalid.
     """
     if unknown:
-        raise unknown_keyword(type(module).__name__, next(iter(unknown)), module._record.declaration.keywords)
+        keyword, kind, known = next(iter(unknown)), type(module).__name__, module._record.declaration.keywords
+        if keyword in known:
+            raise errors.ConfigError(
+                f"{kind}: its constructor takes {keyword!r}, but a base class does not: leave it out of "
+                f"`super().__init__(...)`, and keep it, `self.{keyword} = {keyword}`."
+            )
+        raise unknown_keyword(kind, keyword, known)
     if name is not None:
         module.name = name
     if description is not None:

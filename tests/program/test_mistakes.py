@@ -249,6 +249,25 @@ def test_declarations_of_other_kinds_say_what_to_write(make, says):
         make()
 
 
+def test_a_keyword_of_ones_own_is_not_for_the_base_class():
+    """It is kept as an attribute."""
+
+    class Mine(sm.Module):
+        def __init__(self, depth):
+            super().__init__(depth=depth)
+
+    with pytest.raises(
+        ConfigError, match=r"leave it out of `super\(\).__init__\(...\)`, and keep it, `self.depth = depth`"
+    ):
+        Mine(3)
+
+
+async def test_a_pool_that_is_awaited_shows_its_block():
+    """`await` is the habit of gather."""
+    with pytest.raises(sm.RunError, match=r"async with sm.map_concurrently\(fn, items\) as results"):
+        await sm.map_concurrently(sorter(), [])
+
+
 def test_swapped_inputs_and_outputs_are_noticed():
     """Of a chain that is right the other way round."""
     query = sm.Input(Ticket)
