@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import add
 from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
@@ -281,7 +281,14 @@ class LMRequest:
     sample: int = 0
     structured: str | None = None
     reasoning_field: str | None = None
-    data_model: type[BaseModel] | None = None
+    data_model: type[BaseModel] | None = field(default=None, repr=False)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out the class, which another process may not find; the schema stays."""
+        return LMRequest, tuple(getattr(self, each.name) for each in fields(self) if each.name != "data_model")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod import errors, leaves
@@ -358,8 +357,6 @@ def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook,
 Place: TypeAlias = tuple[str | None, str | None, str, str, str, bool]
 """The six fields that every record begins with."""
 
-_NO_KEYWORDS: Final[Mapping[str, Any]] = MappingProxyType({})
-
 
 def place_of(frame: CallFrame | None, phase: str) -> Place:
     """Return the first fields of a record: the call in which it happens, and the phase, which a block may have set."""
@@ -374,8 +371,7 @@ def begin_call(
     """Notify listeners that a module call begins; `inputs` and `kwargs` are as `call` gets them."""
     listeners = tuple([hook for hook in listeners if _overrides(hook, "on_call_begin")])
     if listeners:
-        kept = MappingProxyType(dict(kwargs)) if kwargs else _NO_KEYWORDS
-        notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, kept))
+        notify(listeners, CallBegin(*place_of(frame, frame.phase), inputs, dict(kwargs)))
 
 
 def end_call(

@@ -286,6 +286,14 @@ class Tracer(Hook):
         self._size = Run()
         self._dropped = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: what is recorded so far, of calls that run no further events."""
+        with self._lock:
+            return {**vars(self), "_lock": None, "_running": {}, "_lm_running": {}}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
     @property
     def roots(self) -> list[TraceNode]:
         """The entry calls, by their start."""

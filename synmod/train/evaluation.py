@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 from synmod import flow, leaves, lm, tree
@@ -348,7 +347,7 @@ class _Evaluator:
             self.fold(index)
         metrics, _ = self.metrics.results()
         return Evaluation(
-            self._sum / self._scores if self._scores else None, MappingProxyType(metrics), tuple(self._results),
+            self._sum / self._scores if self._scores else None, leaves.frozen_dict(metrics), tuple(self._results),
             tuple(self._errors), self._usage, self._clock.now() - self._started, self._done, self._judged,
         )  # fmt: skip
 
@@ -593,7 +592,7 @@ class Evaluation:
     """
 
     score: float | None = None
-    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    metrics: Mapping[str, float] = leaves.frozen_dict({})
     results: tuple[ExampleResult, ...] = ()
     errors: tuple[ExampleResult, ...] = ()
     usage: Usage = field(default_factory=Usage)

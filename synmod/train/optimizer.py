@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import fsum, inf
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, Schema
 from synmod.errors import ArgumentError, StateError, TrainerError, whole
-from synmod.leaves import Json, KeyPath, did_you_mean, parse_path, path_str, snake_case
+from synmod.leaves import Json, KeyPath, did_you_mean, frozen_dict, parse_path, path_str, snake_case
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
@@ -124,7 +123,7 @@ class Candidate:
     parents: tuple[str, ...] = ()
     operator: str = "seed"
     step: int = 0
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    scores: Mapping[str, Mapping[str, float]] = frozen_dict({})
 
     def mean(self, split: str = "validation", ids: Iterable[str] | None = None) -> float | None:
         """Return the mean score on the rows of a split that it was run on; None where there is none.
