@@ -706,7 +706,7 @@ _TOO_LONG: Final = (
     "length of all messages", "longer than the maximum model length", "max_new_tokens` must be", "maximum context",
     "maximum prompt length", "model token limit", "must have less than", "prompt is too long", "prompt too long",
     "range of input length", "reduce the length of", "reduce your message size", "string_above_max_length",
-    "too large for model", "too many input tokens", "too many tokens",
+    "too large for model", "too large to process", "too many input tokens", "too many tokens",
 )  # fmt: skip
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
 _QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry

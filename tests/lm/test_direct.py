@@ -61,6 +61,7 @@ async def test_each_status_has_its_class(name, status):
         (failure(400, "no", code="context_length_exceeded"), "ContextWindowError"),
         (failure(400, "This model's maximum context length is 10 tokens"), "ContextWindowError"),
         (failure(413, "prompt is too long"), "ContextWindowError"),
+        (failure(500, "input (801 tokens) is too large to process. increase the batch size"), "ContextWindowError"),
         (failure(400, "no", code="content_filter"), "BadReplyError"),
         (Answer(302, {}, {"location": "http://127.0.0.1:9/elsewhere"}), "RequestError"),
         (Answer(500, raw=b"<html>down</html>"), "UnavailableError"),

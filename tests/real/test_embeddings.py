@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.errors import RequestError
+from synmod.errors import ContextWindowError, RequestError
 
 pytestmark = pytest.mark.real
 
@@ -37,4 +37,11 @@ async def test_a_server_without_embeddings_is_asked_once(server):
     """Its refusal is no outage; the error quotes what it lacks."""
     with pytest.raises(RequestError, match="--embeddings") as raised:
         await sm.EmbeddingModel("openai/smollm2", api_base=server.base)(["a cat"])
+    assert raised.value.attempts == 1
+
+
+async def test_a_text_that_is_too_long_is_sent_once(vectors):
+    """llama.cpp answers 500 to it, like a server that fails."""
+    with pytest.raises(ContextWindowError, match="too large") as raised:
+        await vectors(["a cat " * 400])
     assert raised.value.attempts == 1
