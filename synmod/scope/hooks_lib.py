@@ -42,9 +42,10 @@ Span: TypeAlias = Any
 class OpenTelemetry(Hook):
     """Makes a span for each module call and each model call, nested as the calls are.
 
-    An entry call is an `invoke_workflow` span below the current span of the application; other module calls are
-    internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens, finish
-    reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
+    Each span is current while its call runs, so that the application's own spans, and those of instrumented clients,
+    stand below it. An entry call is an `invoke_workflow` span below the current span of the application; other module
+    calls are internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens,
+    finish reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
 
     Args:
         tracer_provider: Where spans go; None for the provider of the application.
@@ -63,12 +64,12 @@ class OpenTelemetry(Hook):
     """
 
     def __init__(self, tracer_provider: Any = None, content: bool = False) -> None:
-        self._api = _api()
+        self._api, self._context = _api()
         self._tracer: Any = self._api.get_tracer("synmod", tracer_provider=tracer_provider)
         self._content = content
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
-        self._calls: dict[str, Span] = {}
-        self._lm_calls: dict[int, tuple[Any, Span]] = {}  # by the id of the request, which is kept alive
+        self._calls: dict[str, tuple[Span, Any]] = {}  # each with what makes the span before it current again
+        self._lm_calls: dict[int, tuple[Any, Span, Any]] = {}  # by the id of the request, which is kept alive
 
     def on_call_begin(self, event: CallBegin) -> None:
         """Open the span of a module call."""
@@ -80,14 +81,14 @@ class OpenTelemetry(Hook):
             attributes["synmod.path"] = event.path
         span = self._open(name, self._api.SpanKind.INTERNAL, event.parent_call_id, attributes)
         with self._lock:
-            self._calls[event.call_id or ""] = span
+            self._calls[event.call_id or ""] = span, self._enter(span)
 
     def on_call_end(self, event: CallEnd) -> None:
         """Close the span of a module call."""
         with self._lock:
-            span = self._calls.pop(event.call_id or "", None)
+            span, token = self._calls.pop(event.call_id or "", (None, None))
         if span is not None:
-            self._close(span, {} if event.usage is None else _usage_attributes(event.usage), event.exception)
+            self._close(span, token, {} if event.usage is None else _usage_attributes(event.usage), event.exception)
 
     def on_lm_begin(self, event: LMBegin) -> None:
         """Open the span of a model call, below the module call that makes it."""
@@ -95,14 +96,14 @@ class OpenTelemetry(Hook):
         name = f"{attributes['gen_ai.operation.name']} {attributes['gen_ai.request.model']}"
         span = self._open(name, self._api.SpanKind.CLIENT, event.call_id, attributes)
         with self._lock:
-            self._lm_calls[id(event.request)] = (event.request, span)
+            self._lm_calls[id(event.request)] = event.request, span, self._enter(span)
 
     def on_lm_end(self, event: LMEnd) -> None:
         """Close the span of a model call."""
         with self._lock:
-            _, span = self._lm_calls.pop(id(event.request), (None, None))
+            _, span, token = self._lm_calls.pop(id(event.request), (None, None, None))
         if span is not None:
-            self._close(span, _reply_attributes(event, content=self._content), event.exception)
+            self._close(span, token, _reply_attributes(event, content=self._content), event.exception)
 
     def _open(self, name: str, kind: Any, parent_id: str | None, attributes: Mapping[str, Any]) -> Span:
         """Start a span below that of the nearest call that has one, else below the current span of the application."""
@@ -110,11 +111,17 @@ class OpenTelemetry(Hook):
             above, frame = self._calls.get(parent_id or ""), FRAME.get()
             while above is None and frame is not None:  # the hook of one module is not notified of all calls
                 above, frame = self._calls.get(frame.id), frame.parent
-        context = None if above is None else self._api.set_span_in_context(above)
+        context = None if above is None else self._api.set_span_in_context(above[0])
         return self._tracer.start_span(name, context=context, kind=kind, attributes=attributes)
 
-    def _close(self, span: Span, attributes: Mapping[str, Any], exception: BaseException | None) -> None:
+    def _enter(self, span: Span) -> Any:
+        """Make a span current, in this task alone."""
+        return self._context.attach(self._api.set_span_in_context(span))
+
+    def _close(self, span: Span, token: Any, attributes: Mapping[str, Any], exception: BaseException | None) -> None:
         """End a span with its last attributes; no traceback is sent, since it may hold private values."""
+        if self._api.get_current_span() is span:  # else the collector ends the call, in the context of another
+            self._context.detach(token)
         span.set_attributes(attributes)
         if exception is not None:
             span.set_attributes({"error.type": type(exception).__qualname__})
@@ -122,13 +129,13 @@ class OpenTelemetry(Hook):
         span.end()
 
 
-def _api() -> Any:
-    """Import the API of opentelemetry; untyped, like its spans."""
+def _api() -> tuple[Any, Any]:
+    """Import the traces and contexts of opentelemetry; untyped, like its spans."""
     try:
-        from opentelemetry import trace as api  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+        from opentelemetry import context, trace  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
     except ImportError:
         raise ConfigError("OpenTelemetry needs the package opentelemetry-api: pip install 'synmod-lm[otel]'.") from None
-    return api  # pyright: ignore[reportUnknownVariableType]  # likewise
+    return trace, context  # pyright: ignore[reportUnknownVariableType]  # likewise
 
 
 def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:

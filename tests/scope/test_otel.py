@@ -153,6 +153,38 @@ async def test_a_cancelled_call_ends_its_spans(spans):
     assert {span.attributes["error.type"] for span in finished()} == {"CancelledError"}
 
 
+async def test_spans_of_the_application_stand_below_the_call_that_makes_them(spans):
+    """In a module, in the tool of an agent, and in what sends a request; concurrent calls do not mix."""
+    provider, finished = spans
+    own = provider.get_tracer("application").start_as_current_span
+
+    class Client(Provider):
+        async def send(self, request):
+            with own("http request"):
+                return await super().send(request)
+
+    class Looking(Twice):
+        async def call(self, inputs: Query) -> Answer:
+            with own("database query"):
+                await asyncio.sleep(0)
+            return await super().call(inputs)
+
+    module = Looking()
+    module.left = sm.Generator(Answer, language_model=sm.LanguageModel("mistral/large", adapter=Client()))
+    with sm.hooks(sm.hooks_lib.OpenTelemetry(provider)), own("request"):
+        from opentelemetry import trace
+
+        before = trace.get_current_span()
+        await asyncio.gather(*(module(Query(question="Why?")) for _ in range(5)))
+        await module(Query(question="Why?"))
+        assert trace.get_current_span() is before
+    by_id = {span.context.span_id: span for span in finished()}
+    above = Counter((span.name, by_id[span.parent.span_id].name) for span in by_id.values() if span.parent)
+    assert above["database query", "invoke_workflow looking"] == 6
+    assert above["http request", "chat large"] == 6
+    assert len({span.context.trace_id for span in by_id.values()}) == 1
+
+
 def test_without_the_package_the_hook_says_what_to_install(monkeypatch):
     """Told when it is made."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
