@@ -387,9 +387,11 @@ class VectorIndex(StoredIndex):
         embedding_model: The model of the vectors, or its name. A file belongs to the model that filled it.
         path: The file, which processes may share; missing folders are made. None for memory.
         name: The name in a saved file; by default that of the file without its ending.
+        query_prefix: What the model wants before a query, such as "query: " for E5 or "search_query: " for Nomic.
+        passage_prefix: What it wants before a passage, such as "passage: ". A file belongs to the one that filled it.
 
     Raises:
-        ConfigError: `embedding_model` is not a model, `path` is not a path, or `name` is empty.
+        ConfigError: `embedding_model` is not a model, `path` is not a path, `name` is empty, or a prefix is not a str.
 
     Example:
         >>> async def main(index):
@@ -410,8 +412,14 @@ class VectorIndex(StoredIndex):
         path: str | os.PathLike[str] | None = None,
         *,
         name: str | None = None,
+        query_prefix: str = "",
+        passage_prefix: str = "",
     ) -> None:
         super().__init__(path, name=name)
+        for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
+            if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+                raise errors.ConfigError(f"VectorIndex: {what} is {prefix!r:.100}; write a text.")
+        self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
         self.embedding_model = lm.embedding_model_from(embedding_model, "VectorIndex: embedding_model")
 
     async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
@@ -426,13 +434,14 @@ class VectorIndex(StoredIndex):
 
         Raises:
             ArgumentError: `query` is not a str, or `k` not a whole number above 0.
-            ConfigError: The index was loaded by its name alone, or was filled by another embedding model.
+            ConfigError: The index was loaded by its name alone, or was filled by another embedding model or with
+                another `passage_prefix`.
             DataError: The file cannot be used.
             ModelError: Raised by the embedding model.
         """
         self.check_bound()
         _check_search(query, k)
-        (vector,) = (await self.embedding_model([query])).vectors
+        (vector,) = (await self.embedding_model([f"{self.query_prefix}{query}"])).vectors
         return await self._run(self._nearest, vector, k)
 
     def _nearest(self, connection: sqlite3.Connection, vector: Sequence[float], k: int) -> list[FoundPassage]:
@@ -446,24 +455,31 @@ class VectorIndex(StoredIndex):
         return _found(connection, statement, (k,))
 
     async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
-        return [_packed(vector) for vector in (await self.embedding_model(texts)).vectors]
+        prefixed = [f"{self.passage_prefix}{text}" for text in texts]
+        return [_packed(vector) for vector in (await self.embedding_model(prefixed)).vectors]
+
+    @property
+    def _maker(self) -> str:
+        """What the vectors of the file depend on: the model, and the prefix of passages if there is one."""
+        model = self.embedding_model.model
+        return f"{model}, passage_prefix={self.passage_prefix!r}" if self.passage_prefix else model
 
     def _check(self, connection: sqlite3.Connection, vectors: Sequence[bytes | None]) -> None:
         numbers = max(len(vector or b"") for vector in vectors) // _NUMBER_BYTES
         if numbers and not self._check_model(connection, numbers):
-            connection.execute("INSERT INTO about VALUES (?, ?)", (self.embedding_model.model, numbers))
+            connection.execute("INSERT INTO about VALUES (?, ?)", (self._maker, numbers))
 
     def _check_model(self, connection: sqlite3.Connection, numbers: int) -> bool:
         """Whether the file holds vectors already.
 
         Raises:
-            ConfigError: They are from another model, or have another length.
+            ConfigError: They are from another model or another prefix, or have another length.
         """
-        known, own = connection.execute("SELECT * FROM about").fetchone(), (self.embedding_model.model, numbers)
+        known, own = connection.execute("SELECT * FROM about").fetchone(), (self._maker, numbers)
         if known is not None and known != own:
             was, now = (f"{model!r} with {length} numbers" for model, length in (known, own))
             which = f"VectorIndex {self.name!r}: its vectors are of {was}, and this is {now}"
-            raise errors.ConfigError(f"{which}. Use that model, or another file.")
+            raise errors.ConfigError(f"{which}. Use that model and prefix, or another file.")
         return known is not None
 
 

@@ -186,6 +186,34 @@ async def test_an_index_belongs_to_the_model_that_filled_it(tmp_path):
     await other.aclose()
 
 
+async def test_the_model_gets_to_know_which_side_a_text_is_on(tmp_path):
+    """A prefix before each query and each passage; found passages have none."""
+    seen = []
+
+    class Adapter:
+        name, version = "a", 1
+
+        async def send(self, request):
+            seen.extend(request.texts)
+            return sm.EmbeddingReply(tuple((1.0, float(len(text))) for text in request.texts))
+
+    def index(**prefixes):
+        return sm.VectorIndex(sm.EmbeddingModel("testing/x", adapter=Adapter()), tmp_path / "v.db", **prefixes)
+
+    e5 = index(query_prefix="query: ", passage_prefix="passage: ")
+    await e5.add([TEA])
+    (found,) = await e5.search("drink")
+    assert (found.text, seen) == (TEA["text"], [f"passage: {TEA['text']}", "query: drink"])
+    assert await e5.add([TEA]) == 0
+    assert len(await index(passage_prefix="passage: ").search("drink")) == 1
+    for other in (index(), index(passage_prefix="document: ")):
+        with pytest.raises(sm.ConfigError, match="passage_prefix='passage: '"):
+            await other.search("drink")
+    await e5.aclose()
+    with pytest.raises(sm.ConfigError, match="query_prefix is 5"):
+        index(query_prefix=5)
+
+
 async def test_a_text_without_words_has_no_direction():
     """Its cosine is 0 with everything, and it fits beside others."""
     index = vectors()
