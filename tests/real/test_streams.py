@@ -1,10 +1,16 @@
 """What passes over an open connection: pieces and partial values, cancelling, and many calls at once."""
 
 import asyncio
+import json
+import socket
 from itertools import pairwise
 from typing import Literal
 
+import aiohttp
 import pytest
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 
 import synmod as sm
 from synmod.errors import BadReplyError, ModelTimeout
@@ -90,6 +96,31 @@ async def test_each_way_out_of_a_stream_frees_its_slot(model, server, until, lea
             async with await lm("Count to a million.", stream=True, timeout_s=1.0) as stream:
                 [piece async for piece in stream]
     assert await until(lambda: not server.busy()) < 10
+
+
+async def test_a_browser_that_hangs_up_frees_the_slot(model, server, until):
+    """From our own HTTP endpoint, through the program, to the server of the model."""
+    writer, app = sm.Generator(language_model=model(**ENDLESS)), FastAPI()
+
+    @app.get("/pets")
+    async def get_pets() -> StreamingResponse:
+        async def events():
+            async with sm.stream(writer, Pet(name="Tom", kind="cat", toys=["ball"])) as stream:
+                async for piece in stream:
+                    yield f"data: {json.dumps(piece.text)}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        web = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        serving = asyncio.create_task(web.serve(sockets=[listening]))
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{listening.getsockname()[1]}/pets") as response:
+                assert (await response.content.readline()).startswith(b"data: ")
+                assert await asyncio.to_thread(server.busy) == 1
+            assert await until(lambda: not server.busy()) < 10
+        web.should_exit = True
+        await serving
 
 
 async def test_a_cancelled_call_hangs_up(model, server, until):
