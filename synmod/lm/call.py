@@ -52,6 +52,9 @@ _FAULTS: Final = {
     "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
+_NO_CALLS: Final = (
+    "If this model never calls a tool, its server may show it none: the chat template of a local model must know tools."
+)
 
 
 class ModelCall:
@@ -367,7 +370,8 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:
-            text = "\n  ".join([_FAULTS[reason], *faults])
+            is_unaware = request.tools and not reply.tool_calls and call.model.settings.api_base is not None
+            text = "\n  ".join([_FAULTS[reason], *faults, *([_NO_CALLS] if is_unaware else ())])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))

@@ -30,7 +30,7 @@ from synmod.scope import Usage
 from . import options, records
 from .prompt import json_text, schema_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
-from .replies import end_of, schema_name, sent_back, tool_fields
+from .replies import answer_name, end_of, schema_name, sent_back, tool_fields
 from .streaming import MOST_BODY, Assembly, Thinking, error_in, read_json, reasoning_of, text_of
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class DirectAdapter:
                     if not content and packet.isspace():  # keeps the connection alive
                         continue
                     if assembly is None and streams and status < 300 and not content and not _BODY.match(packet):
-                        assembly = Assembly()
+                        assembly = Assembly(answer_name(request))
                     if assembly is None:
                         content += packet
                         if len(content) > most:

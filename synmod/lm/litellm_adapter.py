@@ -27,6 +27,7 @@ from synmod.leaves import aio, did_you_mean, remember_secrets, thaw
 
 from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
+from .replies import answer_name
 from .streaming import Assembly, whole_texts
 
 _CONNECT_S: Final = 10.0
@@ -165,7 +166,8 @@ class LiteLLMAdapter:
             allowed = [*request.params, "tools", "tool_choice"]
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
             key = key or SecretStr("none")  # else litellm would send a key from the environment
-        assembly, failure, response = Assembly() if streams else None, None, cast("Any", None)
+        assembly = Assembly(answer_name(request)) if streams else None
+        failure, response = None, cast("Any", None)
         try:
             function = getattr(self._litellm, self._endpoint.function)
             arguments |= chat.STREAMING if streams else {}

@@ -103,8 +103,10 @@ def schema_name(schema: Mapping[str, Json]) -> str:
     return _NOT_IN_A_NAME.sub("_", str(schema.get("title") or "reply")).strip("_")[:64] or "reply"
 
 
-def _answer_name(request: LMRequest, schema: Schema) -> str:
-    """Return the name of the tool that carries the schema of the reply; no tool on offer has it."""
+def answer_name(request: LMRequest) -> str | None:
+    """Return the name of the tool that carries the schema of the reply, None without one; no tool on offer has it."""
+    if (schema := request.schema) is None:
+        return None
     taken = {tool["function"]["name"] for tool in request.tools or ()}
     name = schema_name(schema)
     return unused(name[:60], taken) if name in taken else name
@@ -119,8 +121,8 @@ def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None)
             must call that tool or, if others are on offer, any of them.
     """
     tools, choice = request.tools or (), request.tool_choice
-    if answer is not None and request.schema is not None and choice in (None, "auto", "none"):
-        name = _answer_name(request, request.schema)
+    name = answer_name(request)
+    if answer is not None and name is not None and choice in (None, "auto", "none"):
         own: Json = {"name": name, "description": "Give the final answer.", "parameters": request.schema, **answer}
         tools = (*(tools if choice != "none" else ()), {"type": "function", "function": own})
         choice = "required"
@@ -136,13 +138,15 @@ def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     """Return a reply with its tool calls as `ToolCall`s; that of the tool that carries the schema is its text."""
     items: tuple[Any, ...] = reply.tool_calls  # an adapter may leave them unparsed
     calls = _with_ids([item if isinstance(item, ToolCall) else _call_of(item) for item in items])
-    schema = request.schema
-    own = None if schema is None else _answer_name(request, schema)
+    own = answer_name(request)
     answers = [call for call in calls if call.name == own]
     if not answers:
         return replace(reply, tool_calls=tuple(calls))
     others = tuple([call for call in calls if call.name != own])  # these win: the model asked for their effects
-    return replace(reply, text=reply.text if others else answers[0].function.arguments, tool_calls=others)
+    text = answers[0].function.arguments
+    if others:
+        text = "" if reply.text == text else reply.text  # a stream has shown the answer, if it came first
+    return replace(reply, text=text, tool_calls=others)
 
 
 def _with_ids(calls: list[ToolCall]) -> list[ToolCall]:
@@ -185,6 +189,7 @@ def _call_of(item: Any) -> ToolCall:
 def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
     """Return the faults of the tool calls of a reply, as (pointer, text); none if each can be run."""
     functions = [tool["function"] for tool in request.tools or ()]
+    choice = request.tool_choice["function"]["name"] if is_object(request.tool_choice) else None
     known: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
     if not known:
         return (("", "the model called a tool, and the call offered none"),)
@@ -195,6 +200,8 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
             hint = did_you_mean(call.name, known)
             faults.append((f"/tool_calls/{index}/name", f"no tool is called {call.name!r:.100}.{hint}"))
             continue
+        if choice not in (None, call.name):  # some servers ignore a choice by name
+            faults.append((f"/tool_calls/{index}/name", f"the tool {choice!r} must be called, not {call.name!r}"))
         try:
             found = problems(known[call.name], parse_frozen(call.function.arguments))
         except (DataError, SchemaTooComplex) as error:

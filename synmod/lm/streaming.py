@@ -207,13 +207,17 @@ _GROWING: Final = ("text", "thinking", "summary", "reasoning", "content", "data"
 class Assembly:
     """Puts a chat completion together from the records of its stream.
 
+    Args:
+        answer: The name of the tool that carries the schema, whose arguments are the text of the reply; None for none.
+
     Attributes:
         error: The error record of the stream; None if there was none.
         fault: Why the stream cannot be read; "" if it can.
         has_ended: Whether the rest of the stream is ignored: its last record, or a fault, has arrived.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answer: str | None = None) -> None:
+        self._answer = answer
         self._events = ServerSentEvents()
         self._texts: dict[str, StringIO] = {}
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
@@ -329,6 +333,8 @@ class Assembly:
             if key in ("tool_calls", "function_call"):
                 pieces = _objects(value) if key == "tool_calls" else [{"function": value}]
                 self._room -= sum(self._calls.add(piece, place) for place, piece in enumerate(pieces))
+                if self._answer is not None and not self._texts:
+                    added["content"] = self._calls.new_arguments(self._answer)
             elif key == "content":
                 added |= self._parted(text_of(value), thinking_of(value))
             elif isinstance(value, str) and key not in _CONSTANT:
@@ -455,6 +461,7 @@ class _Calls:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._read = 0  # pieces of arguments
         self._by_index: dict[Json, _Call] = {}  # the last call of each index
         self._by_id: dict[Json, _Call] = {}
 
@@ -487,6 +494,13 @@ class _Calls:
                         fields.get(field) or value if field in _CONSTANT else _grown(fields.get(field), value)
                     )
         return len(text) + len(name)
+
+    def new_arguments(self, name: str) -> str:
+        """Return what was added to the arguments of the only call, if it is of the tool of this name."""
+        if len(self._calls) != 1 or (call := self._calls[0]).function.get("name") != name:
+            return ""
+        new, self._read = call.arguments[self._read :], len(call.arguments)
+        return "".join(new)
 
     def _present(self, index: Json, key: Json) -> _Call | None:
         """Return the call that a piece may go on with."""

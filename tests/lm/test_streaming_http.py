@@ -229,6 +229,36 @@ async def test_a_server_that_does_not_stream_gives_one_piece():
 # -- what comes in pieces ----------------------------------------------------------------------------------------------
 
 
+ANSWER = {"type": "object", "title": "Reply", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+def answering(*texts, index=0, name="Reply"):
+    """The records of a call that comes in pieces."""
+    first = {"index": index, "id": f"c{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+    pieces = [{"index": index, "function": {"arguments": text}} for text in texts]
+    return [record({"tool_calls": [piece]}) for piece in (first, *pieces)]
+
+
+async def test_an_answer_in_the_arguments_of_a_tool_is_streamed_as_text():
+    """Piece by piece, as one that the server writes as text."""
+    packets = (*answering('{"text": ', '"a', 'b"}'), record(finish_reason="tool_calls"), DONE)
+    pieces, reply, _ = await read(Answer(packets=packets), call={"tools": [ADD], "schema": ANSWER})
+    assert [piece.text for piece in pieces] == ['{"text": ', '"a', 'b"}', ""]
+    assert [piece.partial for piece in pieces] == [{}, {"text": "a"}, {"text": "ab"}, {"text": "ab"}]
+    assert (reply.json, reply.tool_calls) == ({"text": "ab"}, ())
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_streamed_call_beside_an_answer_wins(is_first):
+    """As in a reply that comes whole: the answer is in neither the reply nor the turn that goes back."""
+    answer = answering('{"text": "ab"}', index=0 if is_first else 1)
+    call = answering('{"x": 1}', index=1 if is_first else 0, name="add")
+    packets = (*(answer + call if is_first else call + answer), record(finish_reason="tool_calls"), DONE)
+    _, reply, _ = await read(Answer(packets=packets), call={"tools": [ADD], "schema": ANSWER})
+    assert (reply.json, reply.text, [call.name for call in reply.tool_calls]) == (None, "", ["add"])
+    assert (reply.message["content"], len(reply.message["tool_calls"])) == (None, 1)
+
+
 async def test_tool_calls_come_whole():
     """Their pieces are put together, by their index; the last piece has them, checked."""
 

@@ -189,6 +189,23 @@ async def test_a_call_that_must_be_made_is_made(choice):
     assert caught.value.reason == "tool"
 
 
+async def test_a_call_of_another_tool_than_the_chosen_one_is_repaired():
+    """Some servers ignore a choice by name."""
+    error, arrived = await ask(
+        calling(called("now", "{}")), call={"tools": [ADD, NOW], "tool_choice": "add"}, attempts=2
+    )
+    assert (error.reason, error.errors[0][0], len(arrived)) == ("tool", "/tool_calls/0/name", 2)
+    assert "'add' must be called, not 'now'" in str(error)
+
+
+async def test_a_local_model_that_calls_nothing_may_have_been_shown_nothing():
+    """The error says so where the server is one's own."""
+    error, _ = await ask(completion("No."), schema=ANSWER, call={"tools": [ADD]})
+    assert "chat template" in str(error)
+    error, _ = await ask(completion("No."), schema=ANSWER)
+    assert "chat template" not in str(error)
+
+
 async def test_a_budget_reserves_room_for_the_tools():
     """Their schemas are part of the prompt; what does not fit is not sent."""
     lm = FunctionLM(lambda request: "x")
