@@ -202,8 +202,12 @@ class _FaultWalk(SubschemaChecks):
         for keyword in schema:
             if keyword in _FOUND_ELSEWHERE or self.passes(keyword, schema, json):
                 continue
-            if keyword not in ("anyOf", "oneOf") or not self._meant(schema, json):
+            if keyword not in ("anyOf", "oneOf"):
                 yield self._wanted(keyword, schema)
+            elif not self._meant(schema, json):
+                right = [arm for arm in self._alternatives(schema, keyword) if self._has_type(arm, json)]
+                texts = [next(self._own_faults(arm, json), "") for arm in right if is_object(arm)]
+                yield _joined(texts) if texts and all(texts) else self._wanted(keyword, schema)
         if is_object(json):
             yield from (f"the key {name!r}" for name in schema.get("required", ()) if name not in json)
             names = schema.get("propertyNames", True)
@@ -212,31 +216,66 @@ class _FaultWalk(SubschemaChecks):
                     yield f"keys that are {self._described(names)}, and not {shown(name)}"
 
     def _meant(self, schema: Mapping[str, Any], json: Any) -> list[Any]:
-        """Return the only alternative for such a container, if no alternative holds: its faults are more precise."""
-        arms = self._alternatives(schema) if "anyOf" in schema else schema.get("oneOf", ())
-        if not isinstance(json, CONTAINERS) or any(self.holds(arm, json) for arm in arms):
+        """Return the alternative that fits best, if none holds: its faults are more precise; none where several do."""
+        keyword = "anyOf" if "anyOf" in schema else "oneOf"
+        arms = self._alternatives(schema, keyword) if keyword in schema else []
+        if any(self.holds(arm, json) for arm in arms):
             return []
-        meant = [arm for arm in arms if self._is_meant(self.followed(arm), json)]
+        right = [arm for arm in arms if self._has_type(arm, json)]
+        meant = [arm for arm in right if self._has_constants(arm, json)]
+        if is_object(json) and (tag := self._tag(schema, right)) and (not meant or {*tag["properties"]} - json.keys()):
+            return [tag]
+        if len(meant) > 1 and isinstance(json, CONTAINERS):
+            fits = [self._fit(arm, json) for arm in meant]
+            meant = [arm for arm, fit in zip(meant, fits, strict=True) if fit == max(fits)]
+        meant = meant or right
         return meant if len(meant) == 1 else []
 
-    def _alternatives(self, schema: Mapping[str, Any]) -> list[Any]:
-        """Return the arms of `anyOf`; an arm that only holds alternatives is replaced by them."""
+    def _alternatives(self, schema: Mapping[str, Any], keyword: str) -> list[Any]:
+        """Return the arms of `anyOf` or `oneOf`; an arm that only holds alternatives is replaced by them."""
         arms: list[Any] = []
-        for arm in map(self.followed, schema["anyOf"]):
-            nested = is_object(arm) and "anyOf" in arm and arm.keys() <= {"anyOf", *ANNOTATIONS}
-            arms.extend(self._alternatives(arm) if nested else [arm])
+        for arm in map(self.followed, schema[keyword]):
+            inner = [name for name in ("anyOf", "oneOf") if is_object(arm) and arm.keys() - ANNOTATIONS == {name}]
+            arms.extend(self._alternatives(arm, inner[0]) if inner else [arm])
         return arms
 
-    def _is_meant(self, arm: Any, json: Any) -> bool:
-        """Whether a container has the type of an alternative, and the constants that distinguish it from others."""
-        if not is_object(arm):
-            return arm
-        fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(json) else {}
-        return all(self.passes(keyword, arm, json) for keyword in ("type", "const", "enum") if keyword in arm) and all(
-            self.holds(schema, json[name])
-            for name, schema in fields.items()
-            if name in json and is_object(schema) and not schema.keys().isdisjoint(("const", "enum"))
+    def _has_type(self, arm: Any, json: Any) -> bool:
+        """Whether a value has the type of an alternative, as far as this declares one."""
+        return arm if not is_object(arm) else "type" not in arm or self.passes("type", arm, json)
+
+    def _has_constants(self, arm: Any, json: Any) -> bool:
+        """Whether a value has the constants that distinguish an alternative from others."""
+        if not is_object(arm) or not isinstance(json, CONTAINERS):
+            return True
+        fields = arm.get("properties", {}).items() if isinstance(json, dict) else ()
+        return all(self.passes(keyword, arm, json) for keyword in ("const", "enum") if keyword in arm) and all(
+            self.holds(schema, json[name])  # pyright: ignore[reportCallIssue, reportArgumentType]  (an object)
+            for name, schema in fields
+            if name in json and _constants(schema)
         )
+
+    def _tag(self, schema: Mapping[str, Any], arms: list[Any]) -> FrozenDict | None:
+        """Return the schema of the field whose constants tell alternatives apart; None where there is no such field."""
+        declared: list[Mapping[str, Any]] = [arm.get("properties", {}) if is_object(arm) else {} for arm in arms]
+        discriminator: Any = schema.get("discriminator")
+        named: Any = discriminator.get("propertyName", "") if is_object(discriminator) else ""
+        for name in (named, *declared[0]) if len(arms) > 1 else ():
+            constants = [_constants(self.followed(fields.get(name))) for fields in declared]
+            if all(constants):
+                values = list(dict.fromkeys(value for each in constants for value in each))
+                return frozen_dict({"properties": {name: {"enum": values}}, "required": [name]})
+        return None
+
+    def _fit(self, arm: Any, json: Any) -> int:
+        """Return how many parts of a container an alternative accepts, less those that it lacks or has no place for."""
+        if not is_object(arm):
+            return 0
+        declared = arm.get("properties", {})
+        fit = -sum(name not in json for name in arm.get("required", ())) if is_object(json) else 0
+        for step, part in json.items() if is_object(json) else enumerate(json):
+            holds = all(self.holds(demand, part) for demand in _demands_of(arm, step))
+            fit += (step in declared or is_array(json)) if holds else -1
+        return fit
 
     def _wanted(self, keyword: str, schema: Mapping[str, Any], within: int = 2) -> str:
         """Describe what one keyword of a schema demands; alternatives are described `within` levels deep."""
@@ -264,6 +303,13 @@ class _FaultWalk(SubschemaChecks):
             if keyword in schema:
                 return self._wanted(keyword, schema, within)
         return "anything" if schema.keys() <= ANNOTATIONS else f"a value for {shown(schema)}"
+
+
+def _constants(schema: Any) -> list[Any]:
+    """Return the constants that a schema allows; none where it allows others."""
+    if not is_object(schema):
+        return []
+    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
 
 
 def _demands_of(schema: Mapping[str, Any], step: Step) -> list[Any]:
