@@ -273,7 +273,9 @@ class NoConnection(NamedTuple):
     send = check
 
 
-def unbound_model(kind: Callable[..., M], name: str, record: Mapping[str, Json], needs: Sequence[str]) -> M:
+def unbound_model(
+    kind: Callable[..., M], name: str, record: Mapping[str, Json], needs: Sequence[str], **settings: Any
+) -> M:
     """Return a model without its connection: everything except a call works.
 
     Args:
@@ -281,12 +283,13 @@ def unbound_model(kind: Callable[..., M], name: str, record: Mapping[str, Json],
         name: The name in the file.
         record: The record in the file.
         needs: What the file lacks: names such as `api_base`, never values; or a class that is not registered.
+        **settings: What the file holds of its arguments, so that it compares equal to the model that was saved.
 
     Returns:
         A model whose calls raise UnboundModelError, with what is needed and the code that supplies it.
 
     Raises:
-        ConfigError: `record` holds no usable model string.
+        ConfigError: `record` holds no usable model string, or a setting is wrong.
 
     Example:
         >>> unbound_model(sm.LanguageModel, "house", {"model": "openai/house"}, ["api_base"]).name
@@ -298,7 +301,7 @@ def unbound_model(kind: Callable[..., M], name: str, record: Mapping[str, Json],
     wants = f"was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
     remedy = f"Write load(..., language_models={{{name!r}: {cls.__name__}(...)}})."
     adapter = NoConnection(f"the model {name!r} {wants}. {remedy}", record)
-    return kind(str(record.get("model")), name=name, adapter=adapter)
+    return kind(str(record.get("model")), name=name, adapter=adapter, **settings)
 
 
 class LanguageModel(SharedModel):

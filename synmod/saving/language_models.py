@@ -18,6 +18,7 @@ from .providers import is_model_name
 
 _LISTED: Final = 100
 _SETTINGS: Final = ("attempts", "timeout_s", "repairs", "structured")
+_OF_EMBEDDINGS: Final = ("attempts", "timeout_s", "batch_size", "dimensions")
 _SUPPLIED: Final = ("api_base", "headers", "extra_body", "adapter")
 """The arguments of a language model that a file names without their values."""
 
@@ -305,15 +306,20 @@ def made_lm(
         needs = ["a model of a class that is not registered"]
         return lm.unbound_model(lm.LanguageModel, name, {**record, "model": _ANY_MODEL}, needs)
     arguments = {key: read(term) for key, term in record.get("config", {}).items()}
+    settings = {key: record[key] for key in _SETTINGS} | record["defaults"]
+    limit = {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
     if cls is None or record["supply"]:
         needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
-        kept = {**record, "config": arguments} if "config" in record else record
-        return lm.unbound_model(_kind(record), name, kept, needs)
-    if "config" not in record:
-        arguments = {key: record[key] for key in ("model", *_SETTINGS)} | record["defaults"]
-        arguments |= {} if name == record["model"] else {"name": name}
-    arguments |= {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
+        kept, cls = {**record, "config": arguments} if "config" in record else record, _kind(record)
+        if cls is lm.EmbeddingModel:
+            settings = {key: arguments[key] for key in _OF_EMBEDDINGS if key in arguments}
+        arguments = {"kind": cls, "name": name, "record": kept, "needs": needs, **settings}
+        make: Callable[..., lm.SharedModel] = lm.unbound_model
+    else:
+        if "config" not in record:
+            arguments = {"model": record["model"], **settings} | ({} if name == record["model"] else {"name": name})
+        make = cls
     try:
-        return cls(**arguments)
+        return make(**arguments, **limit)
     except (errors.SynmodError, TypeError) as error:
         raise load_fault(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error

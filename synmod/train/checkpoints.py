@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from synmod import data, errors, leaves, lm, module as modules, saving, tree
+from synmod import data, errors, leaves, lm, module as modules, registry, saving, tree
 
 from .optimizer import Optimizer
 from .runs import models_of
@@ -223,6 +223,8 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
     """Return the program of a file, or the one that is given, built as that one was; errors of `load_checkpoint`."""
     if program is not None and program.built and not strict:
         return program
+    if program is not None and not options.get("language_models"):
+        options = {**options, "language_models": _undescribed_models(file, program)}
     saved: modules.Module = saving.load(file, **options)
     if program is None:
         return saved
@@ -236,6 +238,13 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
             "strict=False takes the values that fit."
         )
     return program
+
+
+def _undescribed_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
+    """Return the models of a program that a file only names, since their classes are not registered: doubles."""
+    names: Any = saving.read_document(file, None, "program")["language_models"]
+    held: list[Any] = [model for _, model in tree.iter_graph(program, lm.SharedModel)]
+    return {model.name: model for model in held if registry.id_of(type(model)) is None and model.name in names}
 
 
 def _build_as(program: modules.Module, saved: modules.Module) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import synmod as sm
+from synmod.testing import SchemaLM
 
 from .test_trainer import Query, Upper, asking
 
@@ -30,6 +31,16 @@ class Keeper(sm.Module):
 @sm.register(package="tests_of_checkpoints")
 class Counter(Upper):
     """An optimizer whose state is what it is."""
+
+
+@sm.register(package="tests_of_checkpoints")
+class Ask(sm.DataModel):
+    query: str
+
+
+@sm.register(package="tests_of_checkpoints")
+class Reply(sm.DataModel):
+    answer: str
 
 
 @sm.register(package="tests_of_checkpoints")
@@ -459,3 +470,43 @@ async def test_epoch_end_callbacks(tmp_path):
     for make in (sm.callbacks.do_checkpoint, lambda *args, **kw: sm.callbacks.module_checkpoint(trainer, *args, **kw)):
         with pytest.raises(sm.TrainerError, match="period"):
             make("a", period=0)
+
+
+class Own:
+    """An adapter of a user."""
+
+    name, version = "own", 1
+
+    async def send(self, request):
+        """Send nothing."""
+
+
+BASE = {"api_base": "http://127.0.0.1:8000/v1"}
+MODELS = {
+    "endpoint": lambda: sm.LanguageModel("vllm/qwen", **BASE, temperature=0),
+    "headers": lambda: sm.LanguageModel("openai/x", headers={"a": "b"}, attempts=7, limit=sm.Limit(rpm=5)),
+    "body": lambda: sm.LanguageModel("openai/x", extra_body={"a": 1}, structured="json", timeout_s=None),
+    "adapter": lambda: sm.LanguageModel("own/x", adapter=Own(), name="mine", repairs=3, max_tokens=4),
+    "fallback": lambda: sm.LanguageModel("openai/x", **BASE, fallback=[sm.LanguageModel("openai/y", **BASE, seed=1)]),
+    "double": lambda: SchemaLM(temperature=0, attempts=2),
+    "nothing": lambda: sm.LanguageModel("openai/x", temperature=0.5),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+async def test_a_model_with_a_connection_of_its_own_is_the_one_that_was_saved(make, tmp_path):
+    """Models are compared as they are saved, and a class that no file describes is taken from the program."""
+
+    def program(model):
+        return sm.Sequential([sm.Input(data_model=Ask), sm.Generator(Reply, language_model=model)])
+
+    trainer = sm.Trainer(saved := program(make()), reward="exact_match")
+    await trainer.bind(Ask, Reply)
+    await trainer.init_params()
+    trainer.save_checkpoint(tmp_path / "run", 1)
+    if make is not MODELS["double"]:
+        assert sm.graphdef(sm.loads(sm.dumps(saved))) == sm.graphdef(saved)
+    for same in (saved, program(make())):
+        assert sm.Trainer.load(tmp_path / "run", program=same).program is same
+    with pytest.raises(sm.StateError, match="differs at: 0/language_model"):
+        sm.Trainer.load(tmp_path / "run", program=program(sm.LanguageModel("openai/other", temperature=0.9)))
