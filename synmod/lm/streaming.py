@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from synmod.leaves import Json, is_array, is_object
+from synmod.leaves import Json, is_array, is_object, mended
 
 from .prompt import json_text
 from .records import LMChunk
@@ -50,15 +50,6 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number of JSON")
 
 
-def whole_text(text: str) -> str:
-    """Return a text in which both halves of a character are joined, and a lone one is a replacement character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 class _Pieces(list[str]):
     """The pieces of a text that goes on: joined once, however many there are."""
 
@@ -68,12 +59,10 @@ class _Pieces(list[str]):
 def whole_texts(json: Json) -> Json:
     """Return JSON with whole texts."""
     if isinstance(json, _Pieces):
-        return whole_text("".join(json))
-    if isinstance(json, str):
-        return whole_text(json)
+        return mended("".join(json))
     if is_array(json):
         return [whole_texts(part) for part in json]
-    return {whole_text(key): whole_texts(part) for key, part in json.items()} if is_object(json) else json
+    return {mended(key): whole_texts(part) for key, part in json.items()} if is_object(json) else mended(json)
 
 
 def text_of(content: Json) -> str:
@@ -351,7 +340,7 @@ class Assembly:
             if "\ud800" <= text[-1:] <= "\udbff":  # the other half comes with the next piece
                 self._halves[key] = text[-1]
                 text = text[:-1]
-            text = whole_text(text)
+            text = mended(text)
         elif text and self._halves:
             text = "\ufffd" * len(self._halves.pop(key, "")) + text
         if text:
