@@ -49,7 +49,8 @@ Each derives from `SynmodError` and also from the builtin in brackets, which cal
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from linecache import getline
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -471,17 +472,46 @@ def shorten_traceback(error: BaseException) -> None:
 
     Such an error teaches by its text; the lines of the user that led to it should not be lost among ours.
     """
-    if not isinstance(error, SynmodError):
-        return
-    entries: list[TracebackType] = []
+    if isinstance(error, SynmodError):
+        _keep_frames(error, keeps_last=True)
+
+
+def show_own_line(error: Exception) -> str:
+    """Leave our frames out of the traceback of what a function of the user raised; return its line, with its place.
+
+    Returns:
+        Such as `rewards.py:12, in right: return y_pred["team"]`; "" where no line of the user raised.
+    """
+    own = [*_entries(error, of_user=True)]
+    if not own:
+        return ""
+    _keep_frames(error, keeps_last=False)
+    written = [each for each in own if not _is_installed(each.tb_frame.f_code.co_filename)] or own
+    frame, line = written[-1].tb_frame, written[-1].tb_lineno
+    code, text = frame.f_code, getline(frame.f_code.co_filename, line, frame.f_globals).strip()
+    return f"{code.co_filename}:{line}, in {code.co_name}{text and f': {text:.200}'}"
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file is of a package or of Python itself."""
+    return file.startswith(_STANDARD) or "site-packages" in file
+
+
+def _entries(error: BaseException, *, of_user: bool = False) -> Iterator[TracebackType]:
+    """Yield the entries of a traceback, or those of lines that are neither ours nor asyncio's."""
     entry = error.__traceback__
     while entry is not None:
-        entries.append(entry)
+        if not (of_user and entry.tb_frame.f_code.co_filename.startswith(_FOLDERS)):
+            yield entry
         entry = entry.tb_next
+
+
+def _keep_frames(error: BaseException, *, keeps_last: bool) -> None:
+    """Leave out the frames of synmod and asyncio, but for the last one of all where it is kept."""
+    own, last = [*_entries(error, of_user=True)], [*_entries(error)][-1:]
     rest: TracebackType | None = None
-    for entry in reversed(entries):
-        if rest is None or not entry.tb_frame.f_code.co_filename.startswith(_FOLDERS):
-            rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    for entry in reversed([*own, *last] if keeps_last and own[-1:] != last else own):
+        rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = rest
 
 

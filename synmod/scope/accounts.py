@@ -11,6 +11,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from numbers import Real
 from typing import Any, Final, Self
 
@@ -426,6 +427,9 @@ def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
 
 # -- rewards -----------------------------------------------------------------------------------------------------------
 
+_ROUNDINGS: Final = 8
+_PRECISION: Final = {2: 2**-10, 4: 2**-23}
+"""The distance from 1 to the next number, by the bytes of a number of numpy or torch."""
 _ALIASES: Final = {"y_pred": "outputs", "y_true": "target"}
 
 
@@ -585,9 +589,13 @@ class BoundReward:
     def _in_range(self, value: Any) -> float:
         """Return a score as a float."""
         score, (low, high) = self._finite(value), self._range
-        if not low <= score <= high:
+        if low <= score <= high:
+            return score
+        end = low if score < low else high  # a sum or a cosine may be off by a rounding error of its type
+        precision = _PRECISION.get(getattr(getattr(value, "dtype", None), "itemsize", 8), 2**-52)
+        if abs(score - end) > _ROUNDINGS * precision * max(abs(each) for each in (low, high) if math.isfinite(each)):
             raise errors.CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
-        return score
+        return end
 
     def _finite(self, value: Any) -> float:
         """Return a number as a float."""
@@ -641,13 +649,26 @@ def _path_of(owner: Owner, frame: CallFrame) -> str:
     return known if known is not None else f"{frame.path}/{owner.name}".lstrip("/")
 
 
-def _finite(value: object) -> float | None:
-    """Return a number as a float, None for anything else."""
-    try:
-        number = float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
+def _finite(value: Any) -> float | None:
+    """Return a number as a float, None for anything else.
+
+    What has `__float__` or `__bool__` is a number, as those of numpy and torch are, but for texts, data models,
+    containers and arrays of several dimensions.
+    """
+    if not isinstance(value, Real) and (
+        isinstance(value, str | bytes | bytearray | complex | date | timedelta)
+        or getattr(value, "shape", ()) != ()
+        or hasattr(value, "__synmod_json__")
+    ):
         return None
-    return number if math.isfinite(number) else None
+    try:
+        if isinstance(value, Real) or hasattr(value, "__float__"):
+            number = float(value)
+        else:
+            number = float(bool(value)) if hasattr(value, "__bool__") and not hasattr(value, "__len__") else math.nan
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) and value is not None else None
 
 
 def rewards_of(owner: Owner) -> tuple[float, ...]:

@@ -321,6 +321,10 @@ class Bench:
         found = self._known(state).rollouts[split]
         return [found[row][sample] for row in self._examples[split] if row in found for sample in sorted(found[row])]
 
+    def all_rollouts(self) -> list[Rollout]:
+        """Return every rollout of the run, in no particular order."""
+        return [*self._done.values()]
+
     def trained(self) -> list[Rollout]:
         """Return what the steps of this epoch ran on train rows, by candidate, row and sample."""
         places = {row: number for number, row in enumerate(self.train)}

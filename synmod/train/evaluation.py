@@ -15,7 +15,16 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 from synmod import flow, leaves, lm, tree
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import ArgumentError, CallError, DataError, EvaluationError, SchemaError, SynmodWarning, whole
+from synmod.errors import (
+    ArgumentError,
+    CallError,
+    DataError,
+    EvaluationError,
+    SchemaError,
+    SynmodWarning,
+    show_own_line,
+    whole,
+)
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
@@ -23,7 +32,7 @@ from .batches import ROW, Places
 from .examples import is_source, listing, rows_to_score
 from .history import write_csv
 from .metrics import FED, Metric, metrics_from
-from .rewards import OFFERED, Reward, reward_from
+from .rewards import OFFERED, Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, recorded
 from .rows import Example, as_json
 from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
@@ -220,6 +229,8 @@ class _Evaluator:
         self._usage = NO_USAGE
         self._sum, self._scores = 0.0, 0  # in input order, so that the mean does not depend on what finished first
         self._begun = self._done = self._failed = self._judged = 0
+        self._first_zero: ExampleResult | None = None
+        """A run with the lowest score, as long as no run has another."""
         self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
         self._reason: str | None = None
         self.cause: Exception | None = None
@@ -246,7 +257,10 @@ class _Evaluator:
             result = replace(result, score=self._score_of_failure)
         self._finished[index] = (result, ran.values if ran.error is None or counts else None)
         self._done += 1
-        self._judged += ran.feedback is not None and ran.feedback.score is not None
+        if ran.feedback is not None and ran.feedback.score is not None:
+            is_zero = self.runner.bound is not None and ran.feedback.score == self.runner.bound.lowest
+            self._first_zero = (self._first_zero if self._judged else result) if is_zero else None
+            self._judged += 1
         if result.error is not None:
             self._failed += 1
             self.cause = self.cause or ran.failure
@@ -311,7 +325,7 @@ class _Evaluator:
                 if result.error is None:
                     self._failed += 1
                     self.cause = self.cause or error
-                    result = replace(result, error=ExampleError.of(error, ""))
+                    result = replace(result, error=ExampleError.of(error, "", show_own_line(error)))
         if result.usage is not NO_USAGE:
             self._usage = self._usage + result.usage
         if result.error is not None:
@@ -333,9 +347,11 @@ class _Evaluator:
             raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
         if self._done == self._failed and not self._judged:
             self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
+        if self._first_zero is not None and self._judged > 1 and self.runner.reward is not None:
+            warn_of_zeros("evaluate", self.runner.reward, self._judged, self._first_zero)
         _, failure = self.metrics.results()
         if failure is not None:
-            fault = f"a metric has no result: {ExampleError.of(failure, '')}"
+            fault = f"a metric has no result: {ExampleError.of(failure, '', show_own_line(failure))}"
             if not self._judged:
                 self.cause = failure
                 self._stop(fault)

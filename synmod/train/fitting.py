@@ -18,6 +18,7 @@ from .binding import declared_by_name, listed
 from .callbacks import Callback, Moment
 from .history import History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
+from .rewards import warn_of_zeros
 from .rows import Example
 
 if TYPE_CHECKING:
@@ -272,12 +273,21 @@ class _Fitting:
                 stopped = await self._steps()
                 await self._finish()
         bench, candidates = self.bench, self.bench.candidates()
+        self._warn_of_zeros()
         best = next((each for each in candidates if each.state == bench.present()), None)
         history = History(
             self.history, candidates=candidates, best=best, lines=bench.lines, spent=bench.spent(), stopped=stopped
         )
         await self._tell("on_train_end")
         return history
+
+    def _warn_of_zeros(self) -> None:
+        """Warn where the reward gave its lowest score to all that was run."""
+        reward = self.trainer.reward
+        scored = [each for each in self.bench.all_rollouts() if each.error is None and each.score is not None]
+        rows = {each.id for each in scored}
+        if reward is not None and len(rows) > 1 and all(each.score == reward.bound().lowest for each in scored):
+            warn_of_zeros("fit", reward, len(rows), min(scored, key=lambda each: each.id))
 
     def _values(self) -> dict[str, Any]:
         """Return what program and optimizer hold."""

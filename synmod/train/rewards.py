@@ -9,6 +9,7 @@ import math
 import re
 import sys
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,16 @@ from synmod.data import (
     schema_of,
     symbol,
 )  # fmt: skip
-from synmod.errors import ArgumentError, CallError, ConfigError, DataError, SchemaError, TrainerError, whole
+from synmod.errors import (
+    ArgumentError,
+    CallError,
+    ConfigError,
+    DataError,
+    SchemaError,
+    SynmodWarning,
+    TrainerError,
+    whole,
+)  # fmt: skip
 from synmod.flow import map_concurrently
 from synmod.leaves import (
     LEAF,
@@ -852,6 +862,27 @@ class Weighted(Reward):
 _NAMED: Final[dict[str, type[Reward]]] = {
     snake_case(each.__name__): each for each in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
 }
+
+
+def warn_of_zeros(who: str, reward: Reward, rows: int, result: Any) -> None:
+    """Warn that a reward gave its lowest score to each of several rows, which a mistake in it would do.
+
+    Args:
+        who: Begins the message.
+        reward: What judged.
+        rows: How many rows it scored.
+        result: One of them: has `target` and `outputs`.
+    """
+    function = getattr(reward, "fn", None)
+    own = getattr(function, "__name__", "<lambda>")
+    name = reward.name if own == "<lambda>" else own
+    warnings.warn(
+        f"{who}: the reward {name!r} gave {reward.range[0]:g} to all {rows} rows, such as target "
+        f"{result.target!r:.200} and outputs {result.outputs!r:.200}. If these should score, mend the reward: a target "
+        "with fields is compared as y_pred == y_true, or field by field, y_pred['team'] == y_true['team'].",
+        SynmodWarning,
+        stacklevel=4,
+    )
 
 
 def reward_from(x: Any) -> Reward:

@@ -34,20 +34,22 @@ class ExampleError:
         message: Its text.
         path: The module in which it was raised; "" for the program itself, or outside of it.
         notes: Its notes.
+        line: The line of a reward or metric that raised it, with its file and number; "" for the program.
     """
 
     type: str
     message: str
     path: str
     notes: tuple[str, ...]
+    line: str = ""
 
     @classmethod
-    def of(cls, error: BaseException, path: str) -> Self:
+    def of(cls, error: BaseException, path: str, line: str = "") -> Self:
         """Return the record of an exception."""
-        return cls(type(error).__name__, scope.message_of(error), path, tuple(errors.notes_of(error)))
+        return cls(type(error).__name__, scope.message_of(error), path, tuple(errors.notes_of(error)), line)
 
     def __str__(self) -> str:
-        return f"{self.type}: {self.message}"
+        return f"{self.type}: {self.message}{self.line and f' ({self.line})'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +400,8 @@ async def run_once(
             if scope.is_of_block_around(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise
             ran.failure, ran.fault = error, _fault(error, watch)
-            ran.error = ExampleError.of(error, watch.path_of(error))
+            line = "" if watch.is_open else errors.show_own_line(error)
+            ran.error = ExampleError.of(error, watch.path_of(error), line)
     ran.usage, ran.elapsed_s, ran.frame = watch.usage.total(), clock.now() - started, watch.frame
     ran.call_id = None if watch.frame is None else watch.frame.id
     ran.calls = watch.calls(paths) if paths else ()

@@ -44,6 +44,7 @@ async def test_only_common_rows_count():
     assert short.compare(await scored(fails, rows=10)).rows == 7
 
 
+@pytest.mark.filterwarnings("ignore:evaluate. the reward")
 async def test_samples_of_a_row_are_one():
     """Their mean is the score of the row."""
     found = (await scored(lambda n: 1, rows=5, samples=3)).compare(await scored(lambda n: 0, rows=5))

@@ -140,6 +140,7 @@ def test_never_worse_than_the_seed_on_validation(name):
         assert history.best.score >= history.seed.score
 
 
+@pytest.mark.filterwarnings("ignore:fit. the reward")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_constant_reward_ends_by_patience(name):
     """Without a budget, and with the seed's values."""

@@ -1,9 +1,14 @@
 """Rewards: what each scores and criticises, masks that are checked, one binding by name, copies and files."""
 
 import asyncio
+import datetime as dt
 import pickle
 import re
+import traceback
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -464,3 +469,98 @@ def test_every_reward_is_documented():
     assert {type(reward) for reward in REWARDS} == public - {R.Reward}
     for cls in public:
         assert re.search(r"Args:.*Example:.*Source:", cls.__doc__, re.DOTALL), cls
+
+
+# -- numbers, and what a mistake in a reward comes to ------------------------------------------------------------------
+
+
+class Truth:
+    """A bool of numpy."""
+
+    def __bool__(self):
+        return True
+
+
+class Tensor:
+    """A number of numpy or torch, by its shape and the bytes of its type."""
+
+    def __init__(self, value, shape=(), itemsize=8):
+        self.value, self.shape, self.dtype = value, shape, SimpleNamespace(itemsize=itemsize)
+
+    def __float__(self):
+        return float(self.value)
+
+    def __bool__(self):
+        raise TypeError("a tensor of several values")
+
+
+@pytest.mark.parametrize(("value", "score"), [
+    (Decimal("0.5"), 0.5), (Fraction(1, 4), 0.25), (Truth(), 1.0), (Tensor(0.5), 0.5), (True, 1.0), (1, 1.0),
+    (1.0000000000000002, 1.0), (-1e-17, 0.0), (1 + 1e-15, 1.0), (Tensor(1.0000001, itemsize=4), 1.0),
+    (Tensor(-1e-7, itemsize=4), 0.0), (Fraction(10**20 + 1, 10**20), 1.0),
+])  # fmt: skip
+async def test_a_score_is_any_number_and_its_rounding_is_forgiven(value, score):
+    """Decimals, fractions, numbers and bools of other libraries; the ends of the range are not missed by an ulp."""
+    rows = [Query(question="a")]
+    evaluation = await sm.evaluate(Echo(), rows, reward=lambda: value)
+    assert evaluation.score == score
+    assert (await sm.evaluate(Echo(), rows, reward=lambda: sm.Feedback(value))).score == score
+
+
+@pytest.mark.parametrize("value", [
+    "1", None, b"1", (1,), [True], {}, float("nan"), float("inf"), Decimal("NaN"), 1 + 1e-9, -1e-9, 1j, 10**400,
+    object(), Tensor(0.5, shape=(1,)), Tensor(1.0000001), Query(question="a"),
+    Query(question="a").to_json_data_model(), float, dt.timedelta(1), lambda: 1,
+])  # fmt: skip
+async def test_what_is_not_a_number_in_the_range_is_no_score(value):
+    """An error of the row that shows the value."""
+    with pytest.raises(sm.EvaluationError, match="the reward is"):
+        await sm.evaluate(Echo(), [Query(question="a")], reward=lambda: value)
+
+
+async def test_a_failing_reward_shows_its_own_line():
+    """In the text of the error, and the traceback of the cause has no frame of ours; so do metrics and fit."""
+
+    def broken(y_pred):
+        wanted = {"a": 1}
+        return wanted["nope"] == y_pred  # the line
+
+    class Counting(sm.metrics.Metric):
+        def update_state(self, y_pred):
+            return {}["nope"]  # the line
+
+        def result(self):
+            return 0
+
+    line = r"KeyError: 'nope' \(.*test_rewards\.py:\d+, in (broken|update_state): return .*# the line\)"
+    for judged in ({"reward": broken}, {"metrics": [broken]}, {"metrics": [Counting()]}):
+        with pytest.raises(sm.EvaluationError, match=line) as caught:
+            await sm.evaluate(Echo(), [Query(question="a"), Query(question="b")], **judged)
+        frames = traceback.extract_tb(caught.value.__cause__.__traceback__)
+        assert [frame.filename for frame in frames] == [__file__]
+    lm = FunctionLM(lambda _: {"question": "x"})
+    program = sm.Sequential([sm.Input(Query), sm.Generator(Query, language_model=lm)])
+    program.compile(reward=broken)
+    with pytest.raises(sm.EvaluationError, match=line):
+        await program.fit([({"question": str(number)}, "x") for number in range(4)], epochs=1, verbose=0)
+
+
+async def test_a_reward_of_zeros_is_a_warning_that_names_it():
+    """With a row to look at; one row, or one score above the lowest, is none."""
+
+    def compared(y_true, y_pred):
+        return y_pred["question"] == y_true
+
+    lm = FunctionLM(lambda _: {"question": "x"})
+    program = sm.Sequential([sm.Input(Query), sm.Generator(Query, language_model=lm)])
+    rows = [({"question": str(number)}, {"question": "x"}) for number in range(4)]
+    message = r"the reward 'compared' gave 0 to all 4 rows, such as target .*'x'.*y_pred == y_true"
+    with pytest.warns(sm.SynmodWarning, match=f"evaluate: {message}"):
+        await sm.evaluate(program, rows, reward=compared)
+    with pytest.warns(sm.SynmodWarning, match="evaluate: the reward 'signed' gave -1 to all 4 rows"):
+        await sm.evaluate(program, rows, reward=R.RewardFunction(lambda: -1, range=(-1, 1), name="signed"))
+    program.compile(reward=compared)
+    with pytest.warns(sm.SynmodWarning, match="fit: the reward 'compared' gave 0 to all"):
+        await program.fit(rows, epochs=1, verbose=0)
+    await sm.evaluate(program, rows[:1], reward=compared)
+    await sm.evaluate(program, rows, reward=lambda example_id: example_id == "2")
