@@ -382,7 +382,7 @@ def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Mess
     wanted = "in text" if request.schema is None else "with one JSON value that satisfies the schema"
     if request.tools:
         wanted += ", or with calls of the tools on offer, with arguments that satisfy their parameters"
-    listed = "\n".join(faults)
+    listed = "\n".join(faults).replace("<", "\\u003c")  # they quote names, constants and the reply
     asks = f"{REPAIR_OPENING}\nYour reply is not valid:\n{listed}\nReply again {wanted}, and nothing else.\n</repair>"
     # Some providers refuse a turn without content, so an empty reply is not quoted.
     return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]

@@ -26,6 +26,8 @@ _EXAMPLE: Final = "{'system': '{instructions}', 'user': '{inputs}'}"
 _DEFAULT: Final = {"system": SLOTS[:3], "user": SLOTS[3:]}
 _SLOT: Final = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _BRACES: Final = re.compile(r"\{\s*([A-Za-z_][A-Za-z_ ]{0,38})\s*\}")
+_LESS: Final = "\\u003c"
+_ENDS_INSTRUCTIONS: Final = re.compile(r"<(?=\s*/\s*instructions\b)", re.IGNORECASE)
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
 _MESSAGES: Final = "messages"  # the field of `ChatMessages`
 _MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
@@ -76,7 +78,8 @@ def jinja_prompt(source: str) -> PromptFunction:
 
     Images, sounds and files of the inputs and examples follow the text.
     The template reads the five slots by name, as texts that no value can close, and the JSON behind them as
-    `json.inputs` and so on. A program with such a prompt cannot be saved: loading a file never runs a template.
+    `json.inputs` and so on, where a field comes before a method of its name, such as `items`. A program with such a
+    prompt cannot be saved: loading a file never runs a template.
 
     Args:
         source: The template.
@@ -95,20 +98,38 @@ def jinja_prompt(source: str) -> PromptFunction:
     Source: Jinja's sandbox; haystack's prompt builders.
     """
     try:
-        from jinja2 import StrictUndefined, TemplateError
+        from jinja2 import StrictUndefined, TemplateError, Undefined
         from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError:
         raise ConfigError("jinja_prompt needs Jinja: pip install 'synmod-lm[jinja]'.") from None
 
+    class Environment(ImmutableSandboxedEnvironment):
+        """A sandbox in which a field of JSON comes before a method of its name, such as `items`."""
+
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            """Return the field of an object; else an attribute."""
+            return obj[attribute] if is_object(obj) and attribute in obj else super().getattr(obj, attribute)
+
+        def getitem(self, obj: Any, argument: Any) -> Any:
+            """Return the field of an object, never a method."""
+            if is_object(obj) and argument not in obj:
+                return self.undefined(obj=obj, name=argument)
+            return super().getitem(obj, argument)
+
+    def written(value: Any) -> Any:
+        if callable(value) and not isinstance(value, Undefined):
+            raise ConfigError(f"jinja_prompt: {getattr(value, '__name__', value)!r} is a method, and not a field here.")
+        return value
+
     def rendered(slots: Slots) -> Json:
         try:
             text = template.render(slots, json=slots.json)
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:
             raise ConfigError(f"jinja_prompt: {error}") from None
         return {"role": "user", "content": [text, *slots.media] if slots.media else text}
 
     try:
-        template = ImmutableSandboxedEnvironment(undefined=StrictUndefined).from_string(source)
+        template = Environment(undefined=StrictUndefined, finalize=written).from_string(source)
     except TemplateError as error:
         raise ConfigError(f"jinja_prompt: {error}") from None
     return rendered
@@ -244,8 +265,8 @@ class Layout:
             }
             shown.append(value_text(pair))
         slots = {
-            "instructions": _prose_block("instructions", instructions),
-            "input_fields": _prose_block("input_fields", fields),
+            "instructions": _block("instructions", _ENDS_INSTRUCTIONS.sub(lambda _: _LESS, instructions)),
+            "input_fields": _block("input_fields", fields.replace("<", _LESS)),  # names and descriptions of others
             "output_schema": "" if schema is None else schema_text(schema),
             "examples": _block("examples", "\n".join([*shown, ""]) if examples else ""),
         }
@@ -301,11 +322,6 @@ def _block(tag: str, content: str) -> str:
 def schema_text(schema: Json) -> str:
     """Return the text of a prompt for the schema of the reply."""
     return f"{_block('output_schema', value_text(schema))}\n{_REPLY_IN_JSON}"
-
-
-def _prose_block(tag: str, prose: str) -> str:
-    """Return free text between tags, with only the closing tag escaped."""
-    return _block(tag, prose.replace(f"</{tag}>", f"\\u003c/{tag}>"))
 
 
 def without_media(json: Json, schemas: Iterable[Json], root: Mapping[str, Json], media: list[Json], where: str) -> Json:
@@ -372,7 +388,7 @@ def value_text(json: Json) -> str:
 
     Source: JSON in HTML script elements, which is escaped in the same way.
     """
-    return json_text(json).replace("<", "\\u003c")
+    return json_text(json).replace("<", _LESS)
 
 
 def resolved(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
