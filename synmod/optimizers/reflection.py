@@ -14,7 +14,7 @@ from synmod.errors import (
     TrainerError,
     UnboundModelError,
 )
-from synmod.leaves import Json
+from synmod.leaves import Json, is_array, is_object
 from synmod.module import Module
 from synmod.scope import is_of_block_around
 from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, ReflectionInputs, TargetKind
@@ -23,6 +23,7 @@ from synmod.tree import OptState, State, Variable
 _FATAL: Final = (AuthError, ConfigError, UnboundModelError)
 _REMEMBERED: Final = 6
 _MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
+_MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
 _FAILED_STEPS: Final = 3
 
 
@@ -154,9 +155,9 @@ def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Js
         if target is None and item.row < len(expected):
             target = expected[item.row]
         record: dict[str, Json] = {
-            "inputs": item.inputs,
-            "outputs": item.outputs,
-            "expected": target,
+            "inputs": _without_media(item.inputs),
+            "outputs": _without_media(item.outputs),
+            "expected": _without_media(target),
             "score": item.feedback.score,
             "critique": item.feedback.critique,
         }
@@ -165,6 +166,15 @@ def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Js
             break
         records.append(record)
     return records
+
+
+def _without_media(json: Json) -> Json:
+    """Return JSON with a word in place of images, sounds and files, whose base64 tells a proposer nothing."""
+    if is_object(json):
+        if {*json} == _MEDIA:
+            return f"({json['media_type'] or 'image'})"
+        return {name: _without_media(part) for name, part in json.items()}
+    return [*map(_without_media, json)] if is_array(json) else json
 
 
 def is_too_long(new: Json, old: Json, proposer: Module) -> bool:

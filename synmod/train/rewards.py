@@ -28,6 +28,7 @@ from synmod.data import (
     normalize_score,
     ops,
     parts_of,
+    portable,
     schema_of,
     symbol,
 )  # fmt: skip
@@ -704,7 +705,7 @@ class LMAsJudge(Reward):
         masks = (self.in_mask, self.out_mask)
         seen = {"inputs": inputs, "outputs": _masked(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
         given = {name: list(x) if isinstance(x, tuple) else x for name, x in seen.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
-        asked = JsonDataModel.of(thaw(given), {"type": "object", "properties": {name: {} for name in given}})
+        asked = JsonDataModel.of(thaw(given), _schema_of_values(cast("dict[str, Any]", given)))
         first = current_sample() * self.samples
 
         async def draw(number: int) -> Any:
@@ -716,6 +717,20 @@ class LMAsJudge(Reward):
         critiques = dict.fromkeys(verdict["critique"] for verdict in verdicts)
         scores = [normalize_score(verdict["score"], self.scale) for verdict in verdicts]
         return Feedback(math.fsum(scores) / len(scores), "\n".join(filter(None, critiques)) or None)
+
+
+def _schema_of_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema of these values: an open one, that declares the images, sounds and files in them."""
+    fields: dict[str, Any] = {name: {} for name in values}
+    definitions = dict[str, Any]()
+    for name, x in values.items():
+        if isinstance(x, JsonDataModel) and '"media_type"' in dump_json(x):
+            schema = dict(portable(schema_of(x)))
+            own = dict(schema.pop("$defs", {}))
+            if all(definitions.get(key, part) == part for key, part in own.items()):
+                definitions |= own
+                fields[name] = schema
+    return {"type": "object", "properties": fields, **({"$defs": definitions} if definitions else {})}
 
 
 # -- rewards made of others --------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ import pytest
 import synmod as sm
 from synmod.errors import TrainerError
 from synmod.optimizers import Reflect
+from synmod.optimizers.reflection import records_of
 from synmod.testing.tasks import Case, RuleProposer, RuleTask
-from synmod.train import Batch, Trainer
+from synmod.train import Batch, FeedbackItem, Trainer
 from tests.optimizers.doubles import Scripted
 
 
@@ -47,3 +48,12 @@ async def test_other_words_are_refused():
     """Either `gain` or `always`."""
     with pytest.raises(TrainerError, match="accept is 'maybe'; write 'gain' or 'always'"):
         Reflect(accept="maybe")
+
+
+def test_a_proposer_reads_a_word_in_place_of_an_image():
+    """The records have room for text alone."""
+    photo = sm.Image.from_bytes(b"x" * 50_000, "image/png").get_json()
+    feedback = sm.Feedback(0.0, critique="It is a cat.", target={"shot": [photo]})
+    item = FeedbackItem(row=0, path="", inputs={"photo": photo}, outputs={"label": "dog"}, feedback=feedback)
+    (record,) = records_of([item], 1.0)
+    assert (record["inputs"], record["expected"]) == ({"photo": "(image/png)"}, {"shot": ["(image/png)"]})

@@ -248,6 +248,26 @@ def test_settings_are_checked(make, said):
 # -- the judge ---------------------------------------------------------------------------------------------------------
 
 
+async def test_a_judge_sees_the_images_that_are_declared():
+    """Of inputs and outputs, as parts of its prompt; never as base64 text."""
+
+    class Shot(sm.DataModel):
+        photo: sm.Image
+
+    class Pair(sm.DataModel):
+        before: Shot
+        note: str
+
+    first, second = (Shot(photo=sm.Image.from_bytes(content, "image/png")) for content in (b"a", b"b"))
+    lm = ScriptedLM([{"critique": "", "score": 1.0}])
+    judge = R.LMAsJudge(lm)
+    inputs, outputs = (x.to_json_data_model() for x in (Pair(before=first, note="n"), second))
+    await BoundReward(judge, OFFERED)(inputs=inputs, outputs=outputs, target=None)
+    text, *parts = lm.requests[0].messages[-1]["content"]
+    assert ("(image 2)" in text["text"], "base64" in text["text"]) == (True, False)
+    assert [part["image_url"]["url"][-4:] for part in parts] == ["YQ==", "Yg=="]
+
+
 async def test_a_judge_picks_from_its_scale_and_its_critique_is_kept():
     """Normalised; inputs, output and target are data in its prompt, below instructions and rubric."""
     lm = ScriptedLM([{"critique": "No source.", "score": 4}])
