@@ -7,7 +7,7 @@ from contextvars import copy_context
 from functools import partial
 from itertools import chain, pairwise
 from keyword import iskeyword
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, ClassVar, Self, Unpack, cast, overload
 
 from pydantic import ValidationError
@@ -118,20 +118,29 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
 def _refuse_lost_python(fn: Callable[..., Any], label: str, parameters: Iterable[str]) -> None:
     """Refuse Python that decides around a call: the body runs once, on symbols, and only its calls are kept.
 
-    That is a `try` or `with` around an `await`, and `x is None` of a symbol. It reads the bytecode, since the source of
-    `exec` and of `python -c` is unknown.
+    That is a `try` or `with` around an `await`, also in an async function that it uses, and `x is None` of a symbol. It
+    reads the bytecode, since the source of `exec` and of `python -c` is unknown.
     """
-    code: CodeType | None = getattr(inspect.unwrap(fn), "__code__", None)
-    if code is None:
-        return
-    lost = next(chain(_blocks_around_calls(code, label), _tests_for_none(code, parameters)), None)
-    if lost is None:
-        return
-    line, what, remedy = lost
-    raise BuildError(
-        f"compose: the body of {label!r}, line {line}, has {what}. The body runs once, on symbols, and the program "
-        f"keeps its calls alone. {remedy}; or write a class with `call`, which runs for each value."
-    )
+    functions = _async_functions(inspect.unwrap(fn))
+    blocks = (lost for function in functions for lost in _blocks_around_calls(function.__code__, label))
+    tests = (lost for function in functions[:1] for lost in _tests_for_none(function.__code__, parameters))
+    for line, what, remedy in chain(blocks, tests):
+        raise BuildError(
+            f"compose: the body of {label!r}, line {line}, has {what}. The body runs once, on symbols, and the program "
+            f"keeps its calls alone. {remedy}; or write a class with `call`, which runs for each value."
+        )
+
+
+def _async_functions(fn: Callable[..., Any]) -> list[FunctionType | MethodType]:
+    """Return a function, and the async functions of the user that it names, directly or through one another."""
+    functions = [fn] if isinstance(fn, FunctionType | MethodType) else []
+    for function in functions:
+        scopes = inspect.getclosurevars(function)
+        for value in (*scopes.nonlocals.values(), *scopes.globals.values()):
+            is_new = isinstance(value, FunctionType) and value not in functions
+            if is_new and inspect.iscoroutinefunction(value) and not value.__module__.startswith("synmod."):
+                functions.append(value)
+    return functions
 
 
 def _blocks_around_calls(code: CodeType, label: str) -> Iterator[tuple[int | None, str, str]]:
@@ -161,7 +170,8 @@ def _tests_for_none(code: CodeType, parameters: Iterable[str]) -> Iterator[tuple
         if instruction.opname.startswith("STORE_FAST") and before.opname in ("END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"):
             symbols.add(_names(instruction)[0])
     for load, following, third in zip(instructions, instructions[1:], instructions[2:], strict=False):
-        is_test = following.opname.endswith("_NONE") or (third.opname == "IS_OP" and following.argval is None)
+        is_none = following.opname == "LOAD_CONST" and following.argval is None
+        is_test = following.opname.endswith("_NONE") or (is_none and third.opname in ("IS_OP", "COMPARE_OP"))
         if is_test and "LOAD_" in load.opname and (name := _names(load)[-1]) in symbols:
             remedy = "Write `a | b` for b where a is absent, `a & b` for None where either is"
             yield _line(load), f"a test whether {name} is None, but it is a symbol there and never None", remedy

@@ -282,6 +282,25 @@ async def a_with(query: Query):
         return await Echo()(query)
 
 
+async def with_a_second_try(query: Query):
+    """Called by another."""
+    try:
+        return await Echo()(query)
+    except RuntimeError:
+        return query
+
+
+async def a_try_in_a_helper(query: Query):
+    """A function that is awaited in the body runs on symbols, too."""
+    return await with_a_second_try(query)
+
+
+async def a_comparison_with_none(query: Query):
+    """A symbol is equal to nothing but itself."""
+    reply = await Reply()(query)
+    return query if reply == None else reply  # noqa: E711  (as users write it)
+
+
 async def a_test_of_a_parameter(query: Query, hint: Hint | None = None):
     """An optional Input is a symbol, too."""
     if hint is None:
@@ -300,6 +319,8 @@ async def a_test_of_a_result(query: Query):
     [
         (a_try, r"has a `try` around a call.*sm\.Fallback.*sm\.Retry"),
         (a_finally_around_a_loop, r"has a `try` around a call"),
+        (a_try_in_a_helper, r"has a `try` around a call"),
+        (a_comparison_with_none, r"has a test whether reply is None"),
         (a_with, r"has a `with` around a call.*`with \.\.\.: await a_with\(\.\.\.\)`"),
         (a_test_of_a_parameter, r"has a test whether hint is None.*`a \| b`"),
         (a_test_of_a_result, r"has a test whether reply is None"),
