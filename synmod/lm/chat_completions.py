@@ -860,6 +860,9 @@ _ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra", "js
 _UNKNOWN: Final = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not (permitted|allowed)|extra")
 """In the message of a server that rejects a parameter."""
 
+_NO_SYSTEM_TURN: Final = re.compile(r"system role|role.{1,30}support.{1,10}system|roles must alternate")
+"""In the message of a model whose template or provider takes none."""
+
 _ENDPOINT: Final = re.compile(r"/(chat/completions|completions|embeddings|responses|models)/?$")
 
 
@@ -889,9 +892,13 @@ def _hints(
     elif _UNKNOWN.search(refused):
         for name in [name for name in request.params if re.search(rf"\b{name}\b", refused)]:
             yield f"If the model does not take this {name}, leave it out of the parameters."
+    if _NO_SYSTEM_TURN.search(refused):
+        template = "{'user': '{instructions}\\n{output_schema}\\n{examples}\\n{inputs}'}"
+        yield f"If the model takes no system turn, write all into the user's: Generator(..., template={template})."
     if "stream_options" in error.provider_message:
         yield "If the server does not know stream_options, pass extra_body={'stream_options': None}."
-    if error.status in (401, 403) and settings.api_base is not None and settings.api_key is None:
+    is_bare = settings.api_key is None and all(isinstance(value, str) for value in settings.headers.values())
+    if error.status in (401, 403) and settings.api_base is not None and is_bare:
         name = options.ENVIRONMENT.get(settings.provider, ("MY_API_KEY",))[0]
         what = "No key was sent: one of the environment is never sent to an api_base."
         yield f"{what} Pass api_key=os.environ[{name!r}], or the like."

@@ -100,8 +100,9 @@ async def test_a_key_that_is_withheld_from_an_api_base_is_named(monkeypatch):
         assert "authorization" not in arrived.headers
         assert "never sent to an api_base" in str(error)
         assert "api_key=os.environ['OPENAI_API_KEY']" in str(error)
-    error, _ = await ask(failure(401, "wrong key"))
-    assert "never sent" not in str(error)
+    for given in ({}, {"api_key": None, "headers": {"Authorization": "Bearer my-own-token"}}):
+        error, _ = await ask(failure(401, "wrong key"), **given)
+        assert "never sent" not in str(error)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,9 @@ async def test_an_address_with_too_much_or_too_little(path, hint):
         ("Unsupported value: 'temperature' does not support 0", {"temperature": 0}, "temperature, leave it out"),
         ("Unrecognized request argument supplied: seed", {"seed": 1}, "seed, leave it out"),
         ("top_k: Extra inputs are not permitted", {"top_k": 1}, "top_k, leave it out"),
+        ("Jinja Exception: System role not supported", {}, "Generator(..., template={'user': '{instructions}"),
+        ("'messages[0].role' does not support 'system' with this model", {}, "takes no system turn"),
+        ("Conversation roles must alternate user/assistant/user/assistant/...", {}, "takes no system turn"),
         ("stream_options is unknown", {}, "extra_body={'stream_options': None}"),
     ],
 )
