@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of, whole
-from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, wall_time
+from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, make_file, wall_time
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -534,8 +534,7 @@ def _connected(path: str | None, shared: bool) -> _Database:
         OSError: It cannot be written, or is another database.
     """
     if path is not None:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_file(path)
     writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         writer.execute("PRAGMA synchronous = OFF")  # there is no entry yet that could be lost

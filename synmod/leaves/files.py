@@ -50,6 +50,37 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     return Path(path)
 
 
+def make_folder(path: str | os.PathLike[str]) -> list[Path]:
+    """Make a folder and those above it that are missing, for their owner alone (0700); return those that were made.
+
+    Raises:
+        OSError: One cannot be made.
+    """
+    folder = Path(path)
+    missing = [each for each in (folder, *folder.parents) if not each.is_dir()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    return missing[::-1]
+
+
+def make_file(path: str | os.PathLike[str]) -> None:
+    """Make an empty file for its owner alone (0600), in folders likewise, unless there is one, which stays as it is.
+
+    For what is written piece by piece, such as databases and logs, since it may hold prompts and data.
+
+    Raises:
+        OSError: It cannot be made, or cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> make_file(path := tempfile.mkdtemp() + "/logs/calls.jsonl")
+        >>> oct(os.stat(path).st_mode & 0o777)
+        '0o600'
+    """
+    make_folder(Path(path).parent)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
 @contextmanager
 def aside(path: str | os.PathLike[str], data: bytes | str) -> Generator[Callable[[], None]]:
     """Write a file aside, and yield what puts it in its place; the end of the block syncs that. See `write_atomic`.
@@ -61,8 +92,7 @@ def aside(path: str | os.PathLike[str], data: bytes | str) -> Generator[Callable
         target = Path(os.path.realpath(path))
         mode = _mode_of(target, os.fsdecode(path))
     with _step(path, "making the folder"):
-        for folder in reversed([each for each in target.parents if not each.is_dir()]):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        for folder in make_folder(target.parent):
             _LOG.warning("%s: made the folder %s", os.fsdecode(path), folder)
     temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}.tmp")  # at most 222 bytes
 

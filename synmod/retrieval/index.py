@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar, Unpack, cast
 from pydantic import Field
 
 from synmod import data, errors, lm, tree
-from synmod.leaves import aio, did_you_mean
+from synmod.leaves import aio, did_you_mean, make_file
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
@@ -262,7 +262,7 @@ class StoredIndex(Index):
         if self._connection is not None and (self.path is None or self._process == os.getpid()):
             return self._connection
         if self.path is not None:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            make_file(self.path)
         opened = sqlite3.connect(
             self.path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, scrubbed
+from synmod.leaves import aio, make_file, scrubbed
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -350,9 +350,10 @@ class Recorder(Hook):
 
 
 def _begin(path: Path) -> bool:
-    """Make the folder, and end the last line if a killed process left it unfinished."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_file() and path.stat().st_size:  # else it is new, or a pipe
+    """Make the file, or end its last line if a killed process left it unfinished."""
+    if not path.exists():
+        make_file(path)
+    elif path.is_file() and path.stat().st_size:  # else it is a pipe
         with path.open("ab+", buffering=0) as file:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":

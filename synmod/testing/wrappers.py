@@ -104,7 +104,8 @@ class RecordReplayLM(Standing):
             reply = await self.passed_on(request)
             line = f"{self._without_secrets({'request': wanted, 'nth': nth, 'reply': _as_json(reply)})}\n".encode()
             with self._lock:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                if not self._path.exists():
+                    leaves.make_file(self._path)
                 with self._path.open("ab", buffering=0) as file:
                     file.write(line)
             return reply

@@ -9,7 +9,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from synmod import data, errors, leaves, lm, module as modules, registry, saving, tree
 
@@ -243,8 +243,9 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
 def _undescribed_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
     """Return the models of a program that a file only names, since their classes are not registered: doubles."""
     names: Any = saving.read_document(file, None, "program")["language_models"]
-    held: list[Any] = [model for _, model in tree.iter_graph(program, lm.SharedModel)]
-    return {model.name: model for model in held if registry.id_of(type(model)) is None and model.name in names}
+    held = [model for _, model in tree.iter_graph(program, lm.SharedModel)]
+    unknown = [model for model in held if registry.id_of(type(cast("object", model))) is None]
+    return {model.name: model for model in unknown if model.name in names}
 
 
 def _build_as(program: modules.Module, saved: modules.Module) -> None:

@@ -26,6 +26,7 @@ from synmod.leaves import (
     frozen_dict,
     is_object,
     json_equal,
+    make_folder,
     wall_time,
     without_secrets,
     write_atomic,
@@ -596,7 +597,7 @@ class Run:
             OSError: The folder cannot be made or written; a JournalError where it cannot be locked.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except FileExistsError:
             raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
         locked = _locked(self.path / "lock", self.path)
