@@ -839,7 +839,11 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
         if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in ("HTTP_REQUEST", "WRONG_VERSION_NUMBER"):
             return _permanent(f"{where} does not speak TLS; write http:// for a server without it.")
         if isinstance(one, ConnectionRefusedError):
-            refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); start the server")
+            if type(client).__name__ == "ClientProxyConnectionError":
+                remedy = "start it, or correct http_proxy and https_proxy in the environment"
+                return errors.UnavailableError(f"the proxy at {where} refuses connections; {remedy}")
+            remedy = "start the server, or correct its address" if base else "something on the way may block it"
+            refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); {remedy}")
             refused.starting = base is not None
             return refused
         if isinstance(one, socket.gaierror):

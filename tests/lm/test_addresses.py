@@ -10,7 +10,7 @@ import synmod as sm
 from synmod.errors import AuthError, ConfigError, RequestError, UnavailableError
 from synmod.leaves.aio import use_clock
 from synmod.lm import EmbeddingModel, LanguageModel, request_key
-from synmod.lm.chat_completions import _roots
+from synmod.lm.chat_completions import _proxy, _roots
 from synmod.lm.records import LMRequest
 from tests.clock import ManualClock
 from tests.lm.loopback import Answer, Loopback, ask, completion, failure
@@ -248,6 +248,18 @@ async def test_a_host_that_is_not_known():
     with pytest.raises(UnavailableError, match=r"host name nosuch\.invalid cannot be resolved") as caught:
         await lm("?")
     assert caught.value.transient
+
+
+async def test_a_proxy_that_is_gone(monkeypatch):
+    """It is named, with the variables, and not waited for."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    _proxy.cache_clear()
+    lm = LanguageModel("openai/m", api_base="http://llm.invalid/v1", attempts=1)
+    with pytest.raises(UnavailableError, match=r"the proxy at 127\.0\.0\.1:9 refuses .*http_proxy") as caught:
+        await lm("?")
+    _proxy.cache_clear()
+    assert not caught.value.starting
 
 
 @pytest.mark.slow
