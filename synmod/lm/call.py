@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -360,13 +361,13 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
     asked = sent = _without_reasoning_field(request, call.model.adapter)
     while True:
         reply: LMReply = await answered(call, asked)
-        if reply.tool_calls:
-            reply = replies.with_calls(reply, request)
-        json, reason, found = replies.read(reply, request, sent)
+        work = partial(replies.read_whole, reply, request, sent)
+        is_large = replies.is_large(reply, request)
+        reply, (_, reason, found) = await call.bounded(aio.to_thread(work, abandon=True)) if is_large else work()
         if not reason:
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
-            return replace(reply, json=json, message=replies.turn_of(reply), model=by, **total)
+            return replace(reply, model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:

@@ -49,7 +49,8 @@ _CONNECT_S: Final = 10.0
 _LAST_PACKET_S: Final = 0.1
 _BODY: Final = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[<]")  # how JSON or a page begins; the content type may be wrong
 _EVENTS: Final = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
-_LARGE: Final = 2**17  # bytes that are parsed in a worker thread
+_LARGE: Final = 2**16  # bytes that are parsed in a worker thread
+_SLICE: Final = 2**14  # bytes of a stream that are parsed without a pause
 _MOST_OF_ERROR: Final = 2**16  # bytes of the body of an error that are read
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -216,32 +217,45 @@ class DirectAdapter:
                 async for packet in response.content.iter_any():
                     if not content and packet.isspace():  # keeps the connection alive
                         continue
-                    if assembly is None and streams and status < 300 and not content and not _BODY.match(packet):
+                    if streams and status < 300 and not (assembly or content or _BODY.match(packet)):
                         assembly = Assembly(answer_name(request))
                     if assembly is None:
                         content += packet
                         if len(content) > most:
                             break
                         continue
-                    for piece in assembly.read(packet):
-                        yield piece
+                    for at in range(0, len(packet), _SLICE):
+                        for piece in assembly.read(packet[at : at + _SLICE]):
+                            yield piece
+                        if at + _SLICE < len(packet):  # others may go on between the slices of a large packet
+                            await asyncio.sleep(0)
                     if assembly.has_ended:
-                        with aio.deadline_scope(_LAST_PACKET_S):  # at the end of the body the connection is free again
-                            while assembly.is_whole and await response.content.readany():
-                                pass
+                        if assembly.is_whole:
+                            await _drain(response)
                         break
         except (aiohttp.ClientError, OSError) as error:
             failure = _broken(error, self._secrets, self._base)
-        if assembly is None:
-            if failure is None:
-                outcome = partial(self._outcome, request, status, received, bytes(content))
-                yield await aio.to_thread(outcome) if len(content) > _LARGE else outcome()
-            else:
-                yield failure
-            return
-        for piece in assembly.end():
+        for piece in () if assembly is None else assembly.end():
             yield piece
-        yield streamed_reply(assembly, self._endpoint, request, received, self._secrets, failure)
+        yield await self._result(request, status, received, assembly or content, failure)
+
+    async def _result(
+        self,
+        request: LMRequest,
+        status: int,
+        received: Mapping[str, str],
+        content: Assembly | bytearray,
+        failure: errors.ModelError | None,
+    ) -> LMReply | errors.ModelError:
+        """Return the reply in what came, read in a worker thread if it is large, or the error."""
+        if isinstance(content, Assembly):
+            size = content.size
+            work = partial(streamed_reply, content, self._endpoint, request, received, self._secrets, failure)
+        elif failure is not None:
+            return failure
+        else:
+            size, work = len(content), partial(self._outcome, request, status, received, content)
+        return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
@@ -266,7 +280,7 @@ class DirectAdapter:
         return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
 
     def _outcome(
-        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytes
+        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
     ) -> LMReply | errors.ModelError:
         """Return the reply in the content of an answer, or the error that its status stands for."""
         if status < 300 and len(content) > MOST_BODY:
@@ -283,6 +297,13 @@ class DirectAdapter:
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
         return with_hints(error, self._settings, request)
+
+
+async def _drain(response: ClientResponse) -> None:
+    """Read what is left of a body, if it comes at once: at its end the connection is free again."""
+    with aio.deadline_scope(_LAST_PACKET_S):
+        while await response.content.readany():
+            pass
 
 
 def _headers_of(response: ClientResponse) -> dict[str, str]:

@@ -22,6 +22,7 @@ from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
 
 from .partial import GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage, growing_chunk
+from .streaming import Text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -242,7 +243,7 @@ class Relay:
 
     async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Deliver pieces as they arrive, and return the reply that they form."""
-        texts, reasonings = list[str](), list[str]()
+        text, reasoning = Text(), Text()
         calls: tuple[ToolCall, ...] = ()
         where = f"adapter {adapter.name!r} streamed"
         reply: LMReply | None = None
@@ -252,21 +253,20 @@ class Relay:
                     reply = piece
                     continue
                 check_chunk(piece, where)
-                texts.append(piece.text)
-                reasonings.append(piece.reasoning)
+                text.add(piece.text)
+                reasoning.add(piece.reasoning)
                 calls += (*piece.tool_calls,)
                 if not piece.done and (new := self._new(piece)):  # the last one is delivered after validation
                     await self._deliver(new)
         except BaseException:
-            if characters := sum(map(len, texts + reasonings)):
+            if characters := text.length + reasoning.length:
                 self.came = estimated_usage(request, characters)
             raise
         finally:
             await close_generator(pieces)
-        text, reasoning = "".join(texts), "".join(reasonings)
-        self._text = text
-        reply = reply or LMReply(usage=estimated_usage(request, len(text) + len(reasoning)))
-        joined = {"text": text or reply.text, "reasoning": reasoning or reply.reasoning}
+        self._text = str(text)
+        reply = reply or LMReply(usage=estimated_usage(request, text.length + reasoning.length))
+        joined = {"text": self._text or reply.text, "reasoning": str(reasoning) or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
     def _new(self, piece: LMChunk) -> LMChunk | None:

@@ -346,6 +346,32 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     return read
 
 
+_LARGE: Final = 2**16
+_MANY: Final = 50
+
+
+def is_large(reply: LMReply, request: LMRequest) -> bool:
+    """Whether it takes long to read a reply: a long value or arguments, or many calls."""
+    calls: tuple[Any, ...] = reply.tool_calls
+    texts = [reply.text if request.schema is not None else "", *(_call_text(call) for call in calls[:_MANY])]
+    return len(calls) > _MANY or sum(map(len, texts)) > _LARGE
+
+
+def _call_text(call: Any) -> str:
+    """Return the arguments of a tool call that may be unparsed, if they are a text."""
+    function: Any = call.function if isinstance(call, ToolCall) else call.get("function") if is_object(call) else None
+    text = function.get("arguments") if is_object(function) else getattr(function, "arguments", "")
+    return text if isinstance(text, str) else ""
+
+
+def read_whole(reply: LMReply, request: LMRequest, sent: LMRequest) -> tuple[LMReply, Read]:
+    """Return a reply with its tool calls and its turn, and what is read from it; as for `read`."""
+    if reply.tool_calls:
+        reply = with_calls(reply, request)
+    result = read(reply, request, sent)
+    return (reply if result.reason else replace(reply, json=result.json, message=turn_of(reply))), result
+
+
 def read_reply(
     text: str,
     schema: Schema,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from io import StringIO
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -24,7 +23,7 @@ MOST_BODY: Final = 32 * 2**20
 # -- JSON and text -----------------------------------------------------------------------------------------------------
 
 
-def read_json(text: bytes, *, is_piece: bool = False) -> Json:
+def read_json(text: bytes | bytearray, *, is_piece: bool = False) -> Json:
     """Return the JSON of a server; of equal keys the last one counts.
 
     Args:
@@ -48,6 +47,31 @@ def read_json(text: bytes, *, is_piece: bool = False) -> Json:
 def _refuse(constant: str) -> None:
     """Raise ValueError for NaN and infinity."""
     raise ValueError(f"{constant} is not a number of JSON")
+
+
+class Text:
+    """A text that grows by pieces: one takes little more memory than its characters, and they are joined once."""
+
+    __slots__ = ("_blocks", "_pieces", "length")
+
+    def __init__(self) -> None:
+        self._blocks: list[str] = []
+        self._pieces: list[str] = []
+        self.length = 0
+
+    def add(self, piece: str) -> None:
+        """Append a piece."""
+        self._pieces.append(piece)
+        self.length += len(piece)
+        if len(self._pieces) == _BLOCK:
+            self._blocks.append("".join(self._pieces))
+            self._pieces.clear()
+
+    def __str__(self) -> str:
+        return "".join((*self._blocks, *self._pieces))
+
+
+_BLOCK: Final = 1_000
 
 
 class _Pieces(list[str]):
@@ -150,13 +174,13 @@ class ServerSentEvents:
     """
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []  # of a line that has not ended
+        self._rest: list[bytes | bytearray] = []  # of a line that has not ended
         self._data = bytearray()  # of an event that has not ended, a line end behind each line
         self._name = b""
         self.held = 0  # bytes that have arrived of an event that has not ended
         self.name = b""  # of the event whose data was yielded last
 
-    def feed(self, received: bytes) -> Iterator[bytes]:
+    def feed(self, received: bytes | bytearray) -> Iterator[bytes]:
         """Yield the data of the events that end in what was received."""
         self.held += len(received)
         self._rest.append(received)
@@ -181,6 +205,7 @@ class ServerSentEvents:
 
 # -- the pieces of a completion ----------------------------------------------------------------------------------------
 
+_MOST_WITHOUT_END: Final = 2**20  # bytes of records that no empty line parts
 _MOST_SHOWN: Final = 1_000  # bytes of a record that cannot be read; a secret that is cut must not stay in part
 _ENDS: Final = (b"[DONE]", b"[done]", b"DONE")
 _CONSTANT: Final = frozenset({"format", "id", "index", "name", "object", "role", "signature", "type"})
@@ -208,7 +233,7 @@ class Assembly:
     def __init__(self, answer: str | None = None) -> None:
         self._answer = answer
         self._events = ServerSentEvents()
-        self._texts: dict[str, StringIO] = {}
+        self._texts: dict[str, Text] = {}
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
         self._others: dict[str, Json] = {}  # what else the message holds
         self._calls = _Calls()
@@ -223,11 +248,16 @@ class Assembly:
         self.has_ended = False
 
     @property
+    def size(self) -> int:
+        """How many characters the reply has, about."""
+        return MOST_BODY - self._room
+
+    @property
     def is_whole(self) -> bool:
         """Whether the reply is complete, except perhaps its usage."""
         return self._finish_reason is not None or (self.has_ended and self.error is None and not self.fault)
 
-    def read(self, packet: bytes, *, is_last: bool = False) -> Iterator[LMChunk]:
+    def read(self, packet: bytes | bytearray, *, is_last: bool = False) -> Iterator[LMChunk]:
         """Yield the pieces of the reply in the events that end in a packet of bytes.
 
         Args:
@@ -238,11 +268,13 @@ class Assembly:
             for record in () if self.has_ended else self._records(data):
                 if record is None:
                     if not is_last:
+                        self.has_ended = True
                         text = data[:_MOST_SHOWN].decode(errors="replace")
                         self.fault = f"the stream holds a record that is not JSON: {text}"
-                elif piece := self.add(record):
+                    break
+                if piece := self.add(record):
                     yield piece
-                self.has_ended = self.has_ended or bool(self.fault) or self.error is not None
+                self.has_ended = self.has_ended or self.error is not None
         if self._room < self._events.held:
             self.fault, self.has_ended = "the reply is longer than 32 MiB", True
 
@@ -271,7 +303,7 @@ class Assembly:
             record = read_json(data, is_piece=True)
         except ValueError:
             text = data.strip()
-            if b"\n" in text:
+            if b"\n" in text and len(text) < _MOST_WITHOUT_END:
                 for line in text.split(b"\n"):
                     yield from self._records(line)
             elif text in _ENDS:
@@ -345,14 +377,14 @@ class Assembly:
             text = "\ufffd" * len(self._halves.pop(key, "")) + text
         if text:
             if key not in self._texts:
-                self._texts[key] = StringIO()
-            self._texts[key].write(text)
+                self._texts[key] = Text()
+            self._texts[key].add(text)
             self._room -= len(text)
         return text
 
     def response(self) -> dict[str, Json]:
         """Return the completion in the shape of an answer that is not streamed."""
-        message: dict[str, Json] = {key: text.getvalue() for key, text in self._texts.items()}
+        message: dict[str, Json] = {key: str(text) for key, text in self._texts.items()}
         if thinking := message.pop("", None):
             message["content"] = [{"type": "thinking", "thinking": thinking}, {"text": message.get("content", "")}]
         message |= self._others

@@ -3,6 +3,7 @@
 import sys
 
 from tests.benchmarks import (
+    blocks,
     caches,
     calls,
     data,
@@ -35,6 +36,7 @@ PARTS = {
     "generators": generators,
     "requests": requests,
     "streams": streams,
+    "blocks": blocks,
     "traces": traces,
     "caches": caches,
     "evaluations": evaluations,
