@@ -325,6 +325,10 @@ class Bench:
         """Return every rollout of the run, in no particular order."""
         return [*self._done.values()]
 
+    def is_whole(self, state: State) -> bool:
+        """Whether a State was run on all validation rows."""
+        return self._known(state).rollouts["validation"].keys() >= self._examples["validation"].keys()
+
     def trained(self) -> list[Rollout]:
         """Return what the steps of this epoch ran on train rows, by candidate, row and sample."""
         places = {row: number for number, row in enumerate(self.train)}

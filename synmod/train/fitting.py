@@ -16,7 +16,7 @@ from synmod import cache, data, errors, leaves, module, scope, tree
 from . import batches, bench, evaluation, rollouts, runs
 from .binding import declared_by_name, listed
 from .callbacks import Callback, Moment
-from .history import History
+from .history import ESTIMATE, History
 from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
 from .rewards import warn_of_zeros
 from .rows import Example
@@ -447,18 +447,24 @@ class _Fitting:
     async def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
         bench, present = self.bench, self.bench.present()
-        best, trained, spent = bench.ranking()[:1], bench.trained(), asdict(bench.spent())
+        trained, spent = bench.trained(), asdict(bench.spent())
+        rollouts, is_whole = bench.rollouts_of(present), bench.is_whole(present)
+        reward = mean(list(bench.scores(present).values()))
+        best = next((known.compared for known in bench.ranking() if bench.is_whole(known.state)), None)
+        measured = await self._measured("val_", rollouts, self.validation_metrics)
         return {
             "epoch": self.epoch,
             "step": bench.step,
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
-            "val_reward": mean(list(bench.scores(present).values())),
-            "best_val_reward": mean(list(best[0].compared.values())) if best else None,
+            "val_reward": reward if is_whole else None,
+            f"val_reward{ESTIMATE}": None if is_whole else reward,
+            "best_val_reward": None if best is None else mean(list(best.values())),
             "candidates": len(bench.shown()),
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             **{name: spent[name] for name in _SPENT},
             **await self._measured("", trained, self.metrics),
-            **await self._measured("val_", bench.rollouts_of(present), self.validation_metrics),
+            **{name: value if is_whole else None for name, value in measured.items()},
+            **{f"{name}{ESTIMATE}": None if is_whole else value for name, value in measured.items()},
         }
 
     async def _measured(

@@ -5,7 +5,7 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
+from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -15,10 +15,16 @@ from . import optimizer, runs
 
 _OF_THIS_PROCESS: Final = ("seconds", "replayed")
 """What is not a function of data, seed and models: on the rows and in CSV, not in JSON."""
+ESTIMATE: Final = "_estimate"
+"""Ends the names of what was measured on a part of the validation rows only."""
 
 
 class History(list[dict[str, Any]]):
     """One dict per epoch: `epoch, step, reward, val_reward, best_val_reward, candidates, accepted, rollouts, ...`.
+
+    `val_reward`, and a metric with `val_` before its name, is the mean over all validation rows, `best_val_reward` the
+    highest such mean so far. Where the present State was run on a part of these rows, they are None, and
+    `val_reward_estimate` and the like hold the mean over that part.
 
     Args:
         rows: The dicts; the other arguments are the attributes of the same names.
@@ -140,7 +146,9 @@ class History(list[dict[str, Any]]):
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the reward over rollouts, from the seed to the end: the best so far, and that of each epoch's State.
+        """Draw the reward over rollouts: the best so far as steps, and that of each epoch's State.
+
+        Both are means over all validation rows; means over a part of them are circles.
 
         Args:
             path: Where to; `.svg` or `.html`.
@@ -152,13 +160,17 @@ class History(list[dict[str, Any]]):
         suffix = Path(path).suffix
         if suffix not in (".svg", ".html"):
             raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
-        ends = ((0, self.seed.score), (self.spent.rollouts or 0, self.best.score))
-        first, last = ([] if score is None else [(at, score)] for at, score in ends)
-        series = {
-            label: [*first, *((row["rollouts"], row[name]) for row in self if row.get(name) is not None), *last]
-            for name, label in (("best_val_reward", "best so far"), ("val_reward", "this State"))
-        }
-        svg = _chart(series)
+        rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
+        first, last = (
+            [(at, each.score)] if each.score is not None and len(each.scores["validation"]) == rows else []
+            for at, each in ((0, self.seed), (self.spent.rollouts or 0, self.best))
+        )
+        best, present, estimates = (
+            [(row["rollouts"], row[name]) for row in self if row.get(name) is not None]
+            for name in ("best_val_reward", "val_reward", f"val_reward{ESTIMATE}")
+        )
+        series = {"best so far": _steps([*first, *best, *last]), "this State": [*first, *present, *last]}
+        svg = _chart(series, estimates)
         page = f"<!doctype html><meta charset=utf-8><title>Validation reward</title>{svg}"
         return leaves.write_atomic(path, page if suffix == ".html" else svg)
 
@@ -200,16 +212,30 @@ viewBox="0 0 640 320" font-size="12">
 """
 
 
-def _chart(series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Return rewards over rollouts as SVG: a line each of two series of points, by their labels."""
-    points = [point for each in series.values() for point in each] or [(0.0, 0.0)]
+def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the highest value up to each point as steps: each holds until the next one."""
+    points = [*accumulate(points, lambda before, after: (after[0], max(before[1], after[1])))]
+    corners = [(after[0], before[1]) for before, after in pairwise(points)]
+    return [point for pair in zip_longest(points, corners) for point in pair if point is not None]
+
+
+def _chart(series: Mapping[str, Sequence[tuple[float, float]]], estimates: Sequence[tuple[float, float]]) -> str:
+    """Return rewards over rollouts as SVG: a line each of two series of points, by their labels, and circles."""
+    points = [point for each in (*series.values(), estimates) for point in each] or [(0.0, 0.0)]
     right = max(at for at, _ in points) or 1.0
     low, high = min(value for _, value in points), max(value for _, value in points)
     high = high if high > low else low + 1.0
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        return 48 + 544 * point[0] / right, 272 - 224 * (point[1] - low) / (high - low)
+
     lines: list[str] = []
     for number, ((label, line), (colour, width)) in enumerate(zip(series.items(), _LINES, strict=True)):
-        places = ((48 + 544 * at / right, 272 - 224 * (value - low) / (high - low)) for at, value in line)
-        drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in places)
+        drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in map(place, line))
         lines.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
         lines.append(f'<text x="{48 + 100 * number}" y="306" fill="{colour}">{label}</text>')
+    circle = f'<circle cx="{{:.1f}}" cy="{{:.1f}}" r="2.5" fill="none" stroke="{_LINES[1][0]}"/>'
+    lines += [circle.format(*place(point)) for point in estimates]
+    if estimates:
+        lines.append(f'<text x="248" y="306" fill="{_LINES[1][0]}">\u25cb estimate from a part of the rows</text>')
     return _FRAME.format(right=right, high=high, low=low, lines="\n".join(lines))

@@ -14,7 +14,7 @@ def points_of(svg):
 def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
     """Both begin at no rollouts with the score of the seed, have a point per epoch, and end with what was kept."""
     rows = [
-        {"rollouts": 10, "val_reward": 0.25, "best_val_reward": 0.5},
+        {"rollouts": 10, "val_reward": 0.125, "best_val_reward": 0.125},
         {"rollouts": 20, "val_reward": 0.75, "best_val_reward": 0.75},
     ]
     seed = Candidate("c0", sm.State(), scores={"validation": {"a": 0.5, "b": 0.0}})
@@ -22,11 +22,29 @@ def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
     history = History(rows, candidates=[seed, kept], best=kept, spent=sm.Budget(rollouts=30))
     svg = history.plot(tmp_path / "run.svg").read_text("utf-8")
     best, present = points_of(svg)
-    assert (len(best), len(present)) == (4, 4)
-    assert best[0] == present[0]
-    assert best[1] != present[1]
-    assert best[2:] == present[2:]
+    assert best[0::2] == [present[0], *best[2:5:2], present[-1]]
+    heights = [float(point.split(",")[1]) for point in best]
+    assert heights == sorted(heights, reverse=True)  # the seed was completed after the first epoch
+    assert len(present) == 4
+    for before, corner, after in zip(best[0::2], best[1::2], best[2::2], strict=False):  # a score holds until the next
+        assert corner == f"{after.split(',')[0]},{before.split(',')[1]}"
     assert "30 rollouts" in svg
+    assert "<circle" not in svg
+
+
+def test_means_over_a_part_of_the_rows_are_circles(tmp_path):
+    """On no line: neither those of the epochs, nor the seed or the end where they saw a part."""
+    rows = [
+        {"rollouts": 10, "val_reward": None, "val_reward_estimate": 1.0, "best_val_reward": None},
+        {"rollouts": 20, "val_reward": 0.5, "val_reward_estimate": None, "best_val_reward": 0.5},
+    ]
+    seed = Candidate("c0", sm.State(), scores={"validation": {"a": 1.0}})
+    kept = Candidate("c1", sm.State(), scores={"validation": {"a": 1.0, "b": 0.5}})
+    svg = History(rows, candidates=[seed, kept], best=kept, spent=sm.Budget(rollouts=30)).plot(tmp_path / "run.svg")
+    best, present = points_of(svg.read_text("utf-8"))
+    assert (len(best), len(present)) == (3, 2)
+    assert svg.read_text("utf-8").count("<circle") == 1
+    assert "estimate" in svg.read_text("utf-8")
 
 
 def test_a_run_without_rows_is_drawn(tmp_path):
