@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote
 
 from pydantic_core import SchemaError as PatternError, SchemaValidator, core_schema
 
@@ -235,7 +236,7 @@ def _check_expansion(root: Schema, positions: list[tuple[Steps, Any]]) -> None:
             measured[id(schema)] = None
             parts = [((*steps, *more), part) for more, part in subschemas(schema) if more[0] in IN_PLACE]
             if isinstance(reference := schema.get("$ref"), str):
-                parts.append((steps, target_of(root, reference)))
+                parts.append((steps_of(reference), target_of(root, reference)))
             measured[id(schema)] = 1 + sum(measure(part, place, depth + 1) for place, part in parts)
         total = measured[id(schema)]
         if total is None:
@@ -282,6 +283,7 @@ def compiled(schema: dict[str, Any]) -> IsValid:
     Raises:
         MalformedSchemaError: A keyword has an invalid value.
     """
+    _quote_references(schema)
     try:
         import jsonschema_rs as library
     except ImportError:  # no wheel for this platform
@@ -294,6 +296,21 @@ def compiled(schema: dict[str, Any]) -> IsValid:
         except library.ValidationError as error:
             fault = MalformedSchemaError(tuple(error.instance_path), error.message)
     raise fault
+
+
+def _quote_references(root: dict[str, Any]) -> None:
+    """Percent-encode the references of a plain schema: libraries read them as URIs, in which names have no spaces."""
+    pending, seen = [root], set[int]()
+    while pending:
+        part = pending.pop()
+        if not is_object(part) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(reference := part.get("$ref"), str) and reference.startswith("#/"):
+            pending.append(target_of(root, reference))
+            steps = [step.replace("~", "~0").replace("/", "~1") for step in steps_of(reference)]
+            part["$ref"] = "/".join(["#", *(quote(step, safe="~!$&'()*+,;=:@") for step in steps)])
+        pending += [below for _, below in subschemas(part)]
 
 
 _WORD: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"

@@ -4,6 +4,7 @@ import copy
 import gc
 import json
 import pickle
+import re
 import socket
 import threading
 import time
@@ -15,8 +16,18 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError as LibrarySchemaError
 
-from synmod.data import DataModel, Schema, is_subschema, is_valid, problems, schema_from, trusted_schema
-from synmod.errors import DataError, SchemaError, SchemaTooComplex
+from synmod.data import (
+    DataModel,
+    Schema,
+    SymbolicDataModel,
+    is_subschema,
+    is_valid,
+    problems,
+    schema_from,
+    schema_of,
+    trusted_schema,
+)
+from synmod.errors import DataError, Problem, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, frozen
 from tests.data.schema_strategies import schemas
 
@@ -508,3 +519,53 @@ def test_assertions_beside_a_reference_hold():
         schema = schema_from({**named, **PLAIN, "properties": {"a": {"$ref": "#/definitions/A", "minLength": 3}}})
         assert is_valid(schema, {"a": "abc"})
         assert not is_valid(schema, {"a": "ab"})
+
+
+@pytest.mark.parametrize(
+    ("reference", "holder"),
+    [
+        ("#/$defs/JSON schema for X", {"$defs": {"JSON schema for X": {"type": "string"}}}),
+        ("#/$defs/JSON%20schema%20for%20X", {"$defs": {"JSON schema for X": {"type": "string"}}}),
+        ("#/definitions/a.b/definitions/c d", {"definitions": {"a.b": {"definitions": {"c d": {"type": "string"}}}}}),
+        ("#/components/schemas/C d", {"components": {"schemas": {"C d": {"type": "string"}}}}),
+        ("#/$defs/100%", {"$defs": {"100%": {"type": "string"}}}),
+        ("#/$defs/100%25", {"$defs": {"100%": {"type": "string"}}}),
+        ("#/$defs/x~1y~0z", {"$defs": {"x/y~z": {"type": "string"}}}),
+        ('#/$defs/List["X"]<é>|^`{}#', {"$defs": {'List["X"]<é>|^`{}#': {"type": "string"}}}),
+        ("#/$defs/%C3%A9", {"$defs": {"é": {"type": "string"}}}),
+        ("#/properties/b c", {}),
+    ],
+)
+def test_references_of_others_are_resolved(reference, holder):
+    """After percent decoding, by RFC 6901: as it is written elsewhere, the schema validates and is merged here."""
+    fields = {"b c": {"type": "string"}, "a": {"$ref": reference}}
+    schema = schema_from({"type": "object", "properties": fields, **holder})
+    assert is_valid(schema, {"a": "x"})
+    assert problems(schema, {"a": 1}) == (Problem("/a", "string", "1"),)
+    merged = schema_of(
+        SymbolicDataModel(schema=schema) + SymbolicDataModel(schema={"type": "object", "properties": {"z": True}})
+    )
+    assert is_valid(merged, {"a": "x", "z": 1})
+    assert not is_valid(merged, {"a": 1})
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none here", "#anchor", "other.json#/$defs/x", "#/$defs/a%20b"])
+def test_a_reference_that_cannot_be_resolved_is_named(reference):
+    """In an error of ours, with its place."""
+    with pytest.raises(SchemaError, match=re.escape(repr(reference))):
+        schema_from({"type": "object", "properties": {"a": {"$ref": reference}}, "$defs": {"x": True}})
+
+
+def test_a_limit_is_told_at_a_place_that_the_schema_has():
+    """The place in a definition, not the way to it through references."""
+    levels = 24
+    links = [{"$ref": f"#/$defs/d{level + 1}"} for level in range(levels)]
+    chain = {f"d{level}": {"allOf": [{"not": {"not": link}}]} for level, link in enumerate(links)}
+    schema = {"type": "object", "properties": {"a": links[0]}, "$defs": {**chain, f"d{levels}": {"minimum": 0}}}
+    with pytest.raises(SchemaTooComplex) as caught:
+        schema_from(schema)
+    place = str(caught.value).removeprefix("Schema at ").partition(":")[0]
+    here = schema
+    for step in place.split("/")[1:]:
+        here = here[int(step) if isinstance(here, list) else step]
+    assert here
