@@ -77,7 +77,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
     if fn is None:
         return partial(compose, name=name, description=description)
     is_generator = inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
-    if not callable(fn) or isinstance(fn, type | Module) or is_generator:
+    if not isinstance(fn, FunctionType | MethodType) or is_generator:
         raise ArgumentError(f"compose takes an async or plain function; got {fn!r:.100}.")
     label = leaves.check_name(getattr(fn, "__name__", None) if name is None else name)
     positional, named = _inputs(fn, label)
@@ -131,9 +131,9 @@ def _refuse_lost_python(fn: Callable[..., Any], label: str, parameters: Iterable
         )
 
 
-def _async_functions(fn: Callable[..., Any]) -> list[FunctionType | MethodType]:
+def _async_functions(fn: Callable[..., Any]) -> list[Any]:
     """Return a function, and the async functions of the user that it names, directly or through one another."""
-    functions = [fn] if isinstance(fn, FunctionType | MethodType) else []
+    functions: list[Any] = [fn]
     for function in functions:
         scopes = inspect.getclosurevars(function)
         for value in (*scopes.nonlocals.values(), *scopes.globals.values()):

@@ -1,6 +1,7 @@
 """compose: a functional program of a function."""
 
 import asyncio
+import functools
 import inspect
 from contextvars import ContextVar
 
@@ -132,7 +133,7 @@ def test_any_other_parameter_is_an_argument_error(fn):
         compose(fn)
 
 
-@pytest.mark.parametrize("fn", [3, Query, Reply])
+@pytest.mark.parametrize("fn", [3, Query, Reply, Reply(), functools.partial(star), print])
 def test_what_is_no_function_is_an_argument_error(fn):
     """Classes and values cannot be composed."""
     with pytest.raises(ArgumentError, match="function"):
