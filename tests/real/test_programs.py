@@ -89,7 +89,6 @@ def test_a_killed_training_goes_on_where_it_was(server, tmp_path):
     _, (whole, requests) = run_fit(server, tmp_path / "whole")
     code, _ = run_fit(server, tmp_path / "killed", kill_at=9)
     _, (resumed, rest) = run_fit(server, tmp_path / "killed")
-    _, (again, none) = run_fit(server, tmp_path / "killed")
     assert code == -signal.SIGKILL
-    assert (resumed, again, none) == (whole, whole, 0)
+    assert resumed == whole
     assert requests > 9 and requests - 9 <= rest <= requests - 8

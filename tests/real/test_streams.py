@@ -137,7 +137,7 @@ async def test_a_cancelled_call_hangs_up(model, server, until):
     await until(lambda: not server.busy())
 
 
-@pytest.mark.parametrize("limit", [None, SLOTS, 1])
+@pytest.mark.parametrize("limit", [None, SLOTS])
 async def test_more_calls_than_slots_are_all_answered(model, limit):
     """Sixteen calls, with and without a limit, each with its own reply; one of them cancelled, one cut."""
     lm = model(max_tokens=24, limit=limit)
