@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -376,3 +377,29 @@ def test_another_process_reads_while_this_one_has_the_file_open(tmp_path):
     sm.run(index.add([{"id": "x", "text": "deep"}]))
     assert len(index) == 3
     index.close()
+
+
+DAMAGE = {
+    "deep": ("metadata", "[" * 100_000),
+    "no object": ("metadata", "5"),
+    "none": ("metadata", None),
+    "bytes": ("text", b"\xff\x00"),
+    "no text": ("text", None),
+    "no id": ("id", None),
+    "vector": ("vector", b"abc"),
+}
+
+
+@pytest.mark.parametrize(("column", "value"), DAMAGE.values(), ids=DAMAGE.keys())
+async def test_a_damaged_passage_is_named_with_its_file(column, value, tmp_path):
+    """A search that meets it is a DataError with the path; nothing raw comes out, and passages can still be added."""
+    index = sm.VectorIndex("embedded/hash", tmp_path / "index.db")
+    await index.add([{"id": "1", "text": "tea"}])
+    await index.aclose()
+    connection = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    connection.execute(f"UPDATE passage SET {column} = ?", (value,))
+    connection.close()
+    with pytest.raises(sm.DataError, match=r"index\.db"):
+        await index.search("tea", k=1)
+    assert await index.add([{"id": "2", "text": "sea"}]) == 1
+    await index.aclose()
