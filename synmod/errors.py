@@ -396,7 +396,7 @@ class RateLimitError(ModelError):
 
 
 class UnavailableError(ModelError):
-    """The provider cannot be reached, or answers that it is broken."""
+    """The provider cannot be reached, answers that it is broken or without a reply, or breaks its reply off."""
 
     transient = True
 

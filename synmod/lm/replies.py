@@ -181,7 +181,11 @@ def _call_of(item: Any) -> ToolCall:
             **{key: value for key, value in item.items() if key not in _READ_OF_CALLS and _holds_something(value)},
             "id": call_id,
             "type": "function",
-            "function": {**own, "name": name, "arguments": "{}" if text.strip() in ("", "null") else text},
+            "function": {
+                **own,
+                "name": name,
+                "arguments": "{}" if text.strip() in ("", "null") else _whole_escapes(text),
+            },
         }
     )
 
@@ -306,6 +310,9 @@ _CONTAINER: Final = re.compile(  # [0, 1) is an interval
     | [\[{]""",
     re.VERBOSE,
 )
+_ESCAPES: Final = re.compile(  # whole ones first, so that only halves are in the group
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 _BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # brackets inside strings do not count
 
 
@@ -390,6 +397,7 @@ def read_reply(
         inside: Whether a value inside other text counts.
     """
     bare = error = ""
+    text = _whole_escapes(text)
     for bare in dict.fromkeys((text, _bare(text))):
         try:
             return _judged(parse_frozen(bare), schema, reasoning, faults_of)
@@ -418,6 +426,13 @@ def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ..
     except SchemaError as error:
         return tuple((fault.pointer, f"{fault.wanted}, got {fault.got}") for fault in error.errors[:_MOST_ERRORS])
     return ()
+
+
+def _whole_escapes(text: str) -> str:
+    """Return JSON text in which a replacement character stands for the escape of half a character."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)
 
 
 def _judged(

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 import synmod as sm
 from synmod.data import declare, dump_json
 from synmod.lm import read_reply
-from synmod.testing import FunctionLM
+from synmod.testing import FunctionLM, ScriptedLM
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 ANY = {kind: declare({"type": kind}, root="any") for kind in ("array", "string", "integer", "boolean", "null")}
@@ -190,3 +190,22 @@ def test_at_most_a_hundred_places_are_tried():
 def test_a_bracket_of_prose_hides_no_answer(prose):
     """A bracket before a number or a word need not begin an array."""
     assert read_reply(f'{prose} {{"x": 1}}', declare({"type": "object"}, root="any")).json == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"a \\ud83d"', "a \ufffd"),
+        ('"\\uDE00 a"', "\ufffd a"),
+        ('"\\ud83d\\ude00"', "\U0001f600"),
+        ('"\\\\ud83d"', "\\ud83d"),
+        ('"\\ud83d\\ud83d\\ude00"', "\ufffd\U0001f600"),
+    ],
+)
+async def test_half_a_character_in_a_value_is_a_replacement_character(text, value):
+    """In JSON that a model wrote, and in the arguments of a tool."""
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}
+    call = {"id": "1", "function": {"name": "f", "arguments": f'{{"x": {text}}}'}}
+    replies = [f'{{"x": {text}}}', sm.LMReply(tool_calls=(call,))]
+    assert (await ScriptedLM(replies)("?", {"type": "object"}))["x"] == value
+    assert (await ScriptedLM(replies[1:])("?", tools=[tool])).tool_calls[0].arguments == {"x": value}
