@@ -81,6 +81,29 @@ async def test_a_reply_need_not_be_an_object(model, kind):
     assert isinstance(reply.json, {"boolean": bool, "array": list}.get(kind.get("type"), str | int))
 
 
+LET_PASS = {
+    "a pattern with a class": (str, sm.Field(pattern=r"^\d{3}$")),
+    "a bound alone": (int, sm.Field(ge=1_000)),
+    "bounds of a float": (float, sm.Field(ge=0, le=1)),
+    "a multiple": (int, sm.Field(multiple_of=7, ge=1, le=20)),
+}
+
+
+@pytest.mark.parametrize("kind", LET_PASS)
+async def test_what_the_grammar_lets_pass_is_checked_here(model, kind):
+    """Keywords that llama.cpp leaves out of its grammar: the reply is valid, or an error after one repair."""
+    Reply = pydantic.create_model("Reply", __base__=sm.DataModel, value=LET_PASS[kind])
+    value, error = None, None
+    try:
+        value = (await model()("The cat sat on the mat in Elm Street 7. Fill in the form.", Reply))["value"]
+    except BadReplyError as raised:
+        error = raised
+    if error is None:
+        assert Reply(value=value)
+    else:
+        assert (error.reason, error.attempts, error.errors[0][0]) == ("schema", 2, "/value")
+
+
 async def test_a_reply_that_the_grammar_lets_pass_is_repaired(model):
     """What the data model alone checks is handed back to the model with the fault, as often as `repairs` allows."""
     seen = []
