@@ -18,7 +18,18 @@ from pydantic_core import SchemaError as PatternError, SchemaValidator, core_sch
 from synmod.errors import SchemaError, SchemaTooComplex
 from synmod.leaves import CONTAINERS, Json, frozen_dict, is_object, pointer, thaw
 
-from .schema import IN_PLACE, NO_DEMANDS, IsValid, Schema, is_recursive, steps_of, subschemas, target_of, trusted_schema
+from .schema import (
+    IN_PLACE,
+    NO_DEMANDS,
+    IsValid,
+    Schema,
+    is_recursive,
+    steps_of,
+    subschemas,
+    target_of,
+    trusted_schema,
+    with_own_definitions,
+)
 
 Root: TypeAlias = Literal["object", "any"]
 """What the root must be: an object, as in a data model, or anything, as in a Variable."""
@@ -68,6 +79,9 @@ def schema_from(json: Json, *, root: Root = "object") -> Schema:
     schema = trusted_schema(json)
     if not schema.checked:
         _check(schema)
+        own = with_own_definitions(schema)
+        schema.checked = own is schema  # one that was rewritten is rewritten each time
+        schema, own.checked = own, True
     schema = _with_resolved_root(schema)
     if root == "object" and not _is_of_objects(schema):
         raise SchemaError(

@@ -359,6 +359,35 @@ def parts_of(schema: Schema) -> Parts:
     return schema.parts
 
 
+def _is_among_subschemas(reference: str) -> bool:
+    """Whether the way to the target of a reference leads through keywords that hold schemas."""
+    steps = iter(steps_of(reference))
+    for keyword in steps:
+        if keyword in SUBSCHEMA_LISTS or keyword in SUBSCHEMA_MAPS:
+            next(steps, None)
+        elif keyword not in ONE_SUBSCHEMA:
+            return False
+    return True
+
+
+def with_own_definitions(schema: Schema) -> Schema:
+    """Move the targets that other keywords hold, such as `components`, to the definitions, where walks find them."""
+    definitions: dict[str, Any] = dict(schema.get("$defs", ANYTHING))
+    moved: dict[str, str] = {}
+    pending = references(schema)
+    while pending:
+        reference = pending.pop()
+        if reference not in moved and not _is_among_subschemas(reference):
+            name = unused(steps_of(reference)[-1], definitions)
+            definitions[name] = target_of(schema, reference)
+            moved[reference] = f"{_DEFS}{escape(name)}"
+            pending |= references(definitions[name])
+    if not moved:
+        return schema
+    whole = frozen_dict({**schema, "$defs": frozen_dict(definitions)})
+    return trusted_schema(rereferenced(whole, lambda reference: moved.get(reference, reference)))
+
+
 def portable(schema: Schema) -> FrozenDict:
     """Make every reference go to a definition: one to the root, or through it, goes to a copy of the root."""
     if all(definition_of(reference) is not None for reference in references(schema)):

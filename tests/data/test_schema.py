@@ -528,6 +528,11 @@ def test_assertions_beside_a_reference_hold():
         ("#/$defs/JSON%20schema%20for%20X", {"$defs": {"JSON schema for X": {"type": "string"}}}),
         ("#/definitions/a.b/definitions/c d", {"definitions": {"a.b": {"definitions": {"c d": {"type": "string"}}}}}),
         ("#/components/schemas/C d", {"components": {"schemas": {"C d": {"type": "string"}}}}),
+        (
+            "#/components/schemas/C d",
+            {"components": {"schemas": {"C d": {"$ref": "#/components/x"}}, "x": {"$ref": "#/$defs/e f"}}}
+            | {"$defs": {"e f": {"type": "string"}, "x": {"type": "null"}}},
+        ),
         ("#/$defs/100%", {"$defs": {"100%": {"type": "string"}}}),
         ("#/$defs/100%25", {"$defs": {"100%": {"type": "string"}}}),
         ("#/$defs/x~1y~0z", {"$defs": {"x/y~z": {"type": "string"}}}),
@@ -540,6 +545,7 @@ def test_references_of_others_are_resolved(reference, holder):
     """After percent decoding, by RFC 6901: as it is written elsewhere, the schema validates and is merged here."""
     fields = {"b c": {"type": "string"}, "a": {"$ref": reference}}
     schema = schema_from({"type": "object", "properties": fields, **holder})
+    assert schema_from({"type": "object", "properties": fields, **holder}) is schema
     assert is_valid(schema, {"a": "x"})
     assert problems(schema, {"a": 1}) == (Problem("/a", "string", "1"),)
     merged = schema_of(
