@@ -63,7 +63,8 @@ async def test_what_exists_keeps_its_mode(tmp_path):
     for name in ("index.db", "calls.jsonl", "cassette.jsonl"):
         (tmp_path / name).touch(0o644)
         (tmp_path / name).chmod(0o644)
-    await sm.KeywordIndex(tmp_path / "index.db").add([{"id": "1", "text": "tea"}])
+    await (index := sm.KeywordIndex(tmp_path / "index.db")).add([{"id": "1", "text": "tea"}])
+    await index.aclose()  # else its log lies beside it
     model = RecordReplayLM(tmp_path / "cassette.jsonl", SchemaLM())
     with sm.hooks(sm.hooks_lib.Recorder(tmp_path / "calls.jsonl")):
         await sm.Generator(Answer, language_model=model)(Query(text="x"))
