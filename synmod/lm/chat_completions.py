@@ -224,10 +224,11 @@ class DirectAdapter:
                         if len(content) > most:
                             break
                         continue
-                    for at in range(0, len(packet), _SLICE):
-                        for piece in assembly.read(packet[at : at + _SLICE]):
+                    while packet:
+                        part, packet = (packet, b"") if len(packet) <= _SLICE else (packet[:_SLICE], packet[_SLICE:])
+                        for piece in assembly.read(part):
                             yield piece
-                        if at + _SLICE < len(packet):  # others may go on between the slices of a large packet
+                        if packet:  # others may go on between the parts of a large packet
                             await asyncio.sleep(0)
                     if assembly.has_ended:
                         if assembly.is_whole:

@@ -516,6 +516,8 @@ def check_chunk(chunk: Any, where: str) -> None:
     """
     if not isinstance(chunk, LMChunk):
         raise TypeError(f"{where} {chunk!r:.200}, wanted an LMChunk.")
+    if type(chunk.text) is str and type(chunk.reasoning) is str and type(chunk.tool_calls) is tuple:
+        return
     fields: tuple[tuple[str, Any, Any], ...] = (
         ("text", chunk.text, str), ("reasoning", chunk.reasoning, str), ("tool_calls", chunk.tool_calls, (tuple, list))
     )  # fmt: skip

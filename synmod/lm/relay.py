@@ -254,8 +254,10 @@ class Relay:
                     continue
                 check_chunk(piece, where)
                 text.add(piece.text)
-                reasoning.add(piece.reasoning)
-                calls += (*piece.tool_calls,)
+                if piece.reasoning:
+                    reasoning.add(piece.reasoning)
+                if piece.tool_calls:
+                    calls += (*piece.tool_calls,)
                 if not piece.done and (new := self._new(piece)):  # the last one is delivered after validation
                     await self._deliver(new)
         except BaseException:

@@ -122,11 +122,11 @@ class Thinking:
     def __init__(self) -> None:
         self._held = ""  # may be the beginning of a tag
         self._closing: str | None = None  # the tag that ends the block, "" behind it
-        self._is_over = False
+        self.is_over = False
 
     def part(self, text: str, *, is_last: bool = False) -> tuple[str, str]:
         """Return the reasoning and the text in a piece of the content."""
-        if self._is_over:
+        if self.is_over:
             return "", text
         held, self._held = self._held + text, ""
         reasoning = ""
@@ -137,7 +137,7 @@ class Thinking:
                 self._held = held
                 return "", ""
             else:
-                self._is_over = True
+                self.is_over = True
                 return "", held
         if self._closing:
             reasoning, closing, held = held.partition(self._closing)
@@ -147,7 +147,7 @@ class Thinking:
                 return reasoning[: len(reasoning) - kept], ""
             self._closing = ""
         text = held.lstrip()
-        self._is_over = bool(text)
+        self.is_over = bool(text)
         return reasoning, text
 
 
@@ -194,6 +194,9 @@ class ServerSentEvents:
                 self.name, self._name = self._name, b""
                 if data:
                     yield data
+                continue
+            if line.startswith(b"data: "):
+                self._data += line[6:] + b"\n"
                 continue
             field, _, value = line.partition(b":")
             value = value[1:] if value.startswith(b" ") else value
@@ -345,6 +348,9 @@ class Assembly:
     def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
         """Add a delta to the message; return the piece of the reply in it, or None."""
         if len(delta) == 1 and isinstance(text := delta.get("content"), str):  # nearly every delta
+            if self._thinking.is_over:
+                text = self._keep("content", text)
+                return LMChunk(text) if text else None
             added = self._parted(text)
             return _chunk(added) if added[""] else LMChunk(added["content"]) if added["content"] else None
         added: dict[str, str] = {}
