@@ -328,6 +328,7 @@ class Program(Module, Generic[M]):
         budget: train.Budget | int | None = None,
         callbacks: train.callbacks.Callback | Iterable[train.callbacks.Callback] = (),
         verbose: Literal["auto", 0, 1] = "auto",
+        progress: Progress | Literal[False] | None = None,
         run: train.Run | str | os.PathLike[str] | None = None,
         concurrency: int = 64,
         executor: train.Executor | None = None,
@@ -347,7 +348,9 @@ class Program(Module, Generic[M]):
             seed: Determines every random choice.
             budget: Rollouts, or a `Budget`.
             callbacks: One of `sm.callbacks`, or a list.
-            verbose: 0 for no progress bar; otherwise a terminal shows one.
+            verbose: 0 for no progress bar, as `progress=False`.
+            progress: As in `evaluate`: an object that is notified of the progress; None for a bar on a terminal, False
+                for nothing.
             run: A folder, or `sm.Run`: the same call again resumes a killed run, or returns what a finished one found.
             concurrency: How many rows run at once.
             executor: Where rows run, such as a `sm.DaskExecutor`; None for this process.
@@ -376,7 +379,7 @@ class Program(Module, Generic[M]):
             x, y, self, validation_data, validation_split, shuffle=shuffle, seed=seed
         )
         size = compiled.batch_size or len(rows) if batch_size is None else batch_size
-        bar = [] if verbose == 0 else [train.callbacks.ProgressBar()]
+        bar = [] if verbose == 0 else [train.callbacks.ProgressBar(progress)]
         own = [callbacks] if isinstance(callbacks, train.callbacks.Callback) else callbacks
         return await trainer.fit(
             train.Batches(rows, batch_size=size),

@@ -195,7 +195,7 @@ class ProgressBar(Callback):
     """Shows how far a run is: the bar of `sm.evaluate`, by rollouts.
 
     Args:
-        progress: Follows it; None for a bar on a terminal.
+        progress: Follows it; None for a bar on a terminal, False for nothing.
 
     Example:
         >>> ProgressBar().stopped is None
@@ -204,7 +204,7 @@ class ProgressBar(Callback):
     Source: Keras' progress bar.
     """
 
-    def __init__(self, progress: flow.Progress | None = None) -> None:
+    def __init__(self, progress: flow.Progress | Literal[False] | None = None) -> None:
         self._shown = flow.shown(progress)
         self._seen = 0
 

@@ -413,12 +413,20 @@ class Columns:
         for name, cell in row.items():
             schema = self._fields.get(name) or self.targets.fields.get(name)
             if cell not in _EMPTY if isinstance(cell, str | None) else True:
-                fields[name] = cell if schema is None else _read_cell(cell, schema)
+                fields[name] = cell if schema is None else _read_cell(cell, schema, self._only_field(name))
             elif schema is None or is_valid(schema, None):
                 fields[name] = cell if schema is None else None
             elif (name in self._required and name in self._fields) or (cell == "" and is_valid(schema, "")):
                 fields[name] = cell
         return fields
+
+    def _only_field(self, name: str) -> Schema | None:
+        """Return the schema of the only field of an input or output that is named, among several of them."""
+        parts = self.targets.parts
+        fields = (
+            fields_of(self._symbols[name]) if name in self._symbols else parts[name].fields if name in parts else {}
+        )
+        return next(iter(fields.values())) if len(fields) == 1 else None
 
     def _check_required(self, fields: Mapping[str, Any]) -> None:
         """Raise DataError where an input is missing."""
@@ -461,10 +469,20 @@ _ABSENT: Final = object()
 _EMPTY: Final = ("", None)
 
 
-def _read_cell(cell: Any, schema: Schema) -> Any:
-    """Return a text by the schema of its field: as it is where that allows it, else as JSON, where it is some."""
+def _read_cell(cell: Any, schema: Schema, only: Schema | None) -> Any:
+    """Return a text by the schema of its field: as it is where that allows it, else as JSON, where it is some.
+
+    Args:
+        cell: The text; anything else is returned as it is, but for a whole number written as a float.
+        schema: That of the field.
+        only: That of the only field in it, for which a bare value may stand.
+    """
+    if isinstance(cell, float) and cell.is_integer() and not is_valid(schema, cell + 0.5):
+        return int(cell)  # pandas has no whole numbers in a column with empty cells
     if not isinstance(cell, str) or is_valid(schema, cell):
         return cell
+    if only is not None and (value := _read_cell(cell, only, None)) is not cell:
+        return value
     for written in (cell, cell.strip().lower()):
         try:
             value = parse_json(written)

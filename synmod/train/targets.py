@@ -85,12 +85,13 @@ class Targets:
 
     Attributes:
         fields: The schemas of what a target may have: the fields of the one data model, or several data models by name.
+        parts: What reads the target of each of several data models, by name.
     """
 
     def __init__(self, outputs: Any) -> None:
         self._outputs: Any = outputs
         self.fields: dict[str, Schema] = {}
-        self._parts: dict[str, Targets] = {}
+        self.parts: dict[str, Targets] = {}
         self._symbols: dict[tuple[str, ...], SymbolicDataModel] = {}
         if isinstance(outputs, SymbolicDataModel):
             self.fields = fields_of(outputs)
@@ -98,11 +99,11 @@ class Targets:
             symbols = dict(zip(names_of(outputs), (leaf for _, leaf in leaves_with_path(outputs)), strict=True))
             if None not in symbols.values():
                 self.fields = {name: schema_of(each) for name, each in symbols.items()}
-                self._parts = {name: Targets(each) for name, each in symbols.items()}
+                self.parts = {name: Targets(each) for name, each in symbols.items()}
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return those of some names that no target can have."""
-        is_open = not self._parts and (self._outputs is None or parts_of(schema_of(self._outputs)).extra is not False)
+        is_open = not self.parts and (self._outputs is None or parts_of(schema_of(self._outputs)).extra is not False)
         return [] if is_open else [name for name in names if name not in self.fields]
 
     def read(self, target: Any, place: Sequence[str | int] = ("target",)) -> Any:
@@ -120,7 +121,7 @@ class Targets:
         """
         if target is None or isinstance(target, DataModel | JsonDataModel):
             return cast("Any", target)
-        if self._parts:
+        if self.parts:
             return self._read_several(target, place)
         try:
             json = plain_json(target)
@@ -138,14 +139,14 @@ class Targets:
 
     def _read_several(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of a program that returns several data models, in a nest like theirs."""
-        names = list(self._parts)
+        names = list(self.parts)
         by_name: Any = target
         if isinstance(target, list | tuple):
             values = cast("Sequence[Any]", target)
             by_name = dict(zip(names, values, strict=True)) if len(values) == len(names) else None
         if not is_object(by_name) or self._check_names(by_name, place):
             return cast("Any", target)  # of another shape
-        remaining = iter([self._parts[name]._whole(by_name.get(name), (*place, name)) for name in names])
+        remaining = iter([self.parts[name]._whole(by_name.get(name), (*place, name)) for name in names])
         return map_leaves(lambda _: next(remaining), self._outputs)
 
     def _whole(self, target: Any, place: Sequence[str | int]) -> Any:

@@ -129,3 +129,28 @@ async def test_a_misspelt_mask_of_a_metric_is_refused_before_the_first_call():
     with sm.track_usage() as usage, pytest.raises(sm.SchemaError, match="Did you mean 'word'"):
         await taught.fit(ROWS[:4], "word", verbose=0)
     assert usage.calls == 0
+
+
+@pytest.mark.filterwarnings("ignore:.* rows have equal inputs")
+async def test_progress_is_one_word_in_every_face():
+    """An object is notified by fit as by evaluate and predict, and False shows nothing."""
+
+    class Noted:
+        def __init__(self):
+            self.labels = []
+
+        def begin(self, label, total):
+            self.labels.append(label)
+
+        def advance(self, n, **numbers):
+            pass
+
+        def end(self, outcome):
+            self.labels.append(outcome)
+
+    seen, noted = program(), Noted()
+    seen.compile(reward=lambda y_pred: len(y_pred["word"]) / 10)
+    await seen.fit(ROWS, "word", budget=60, progress=noted)
+    await seen.fit(ROWS, "word", budget=60, progress=False)
+    await seen.evaluate(ROWS, "word", progress=noted)
+    assert noted.labels == ["fit", "done", "evaluate", "done"]

@@ -315,6 +315,10 @@ async def test_an_empty_cell_is_absent_or_none(tmp_path):
     ):
         (row,) = await sm.load_examples(frame, program=program)
         assert (row.inputs.size, row.inputs.weight, row.target) == (7, None, {"team": "billing"})
+    frame = Frame({"text": "x", "day": None, "size": 3.0, "weight": 2.0, "team": "billing", "urgency": 1.0})
+    (row,) = await sm.load_examples(frame, program=program)
+    assert [row.inputs.size, row.inputs.weight, row.target.urgency] == [3, 2.0, 1]
+    assert [*map(type, (row.inputs.size, row.inputs.weight, row.target.urgency))] == [int, float, int]
     path.write_text("text,n\nx,\n")
     with pytest.raises(sm.DataError, match='/n: wanted integer, got ""'):
         await sm.load_examples(path, program=sm.Sequential([sm.Input(schema={
