@@ -46,7 +46,7 @@ class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     return_inputs: bool
     template: Mapping[str, str] | None
     prompt: Callable[..., Any] | None
-    structured: Literal["schema", "json", "tool", "prompt"] | None
+    structured: Literal["schema", "json", "tool", "calls", "prompt"] | None
     system_from_inputs: bool
     sample: int | None
 
@@ -110,7 +110,7 @@ class Generator(Module, Generic[M]):
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots `{instructions}`,
             `{input_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
         prompt: A plain function of the slots that returns the messages, instead of a template.
-        structured: How to request the schema: "schema", "json", "tool", "prompt"; None for the best way of the model.
+        structured: How to request the schema: "schema", "json", "tool", "calls" or "prompt"; None for the best way.
         system_from_inputs: Whether a conversation among the inputs may have system turns.
         sample: Number of the sample among independent ones; None takes that of the calling context.
         name: Label.

@@ -54,7 +54,8 @@ _FAULTS: Final = {
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
 _NO_CALLS: Final = (
-    "If this model never calls a tool, its server may show it none: the chat template of a local model must know tools."
+    "If this model never calls a tool, its server may drop them, as those of chat templates without tools do: pass "
+    'LanguageModel(..., structured="calls").'
 )
 
 
@@ -368,6 +369,12 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, model=by, **total)
+        tell_in_text = getattr(call.model.adapter, "tell_in_text", None)
+        if tell_in_text is not None and call.relay is None and call.requests < call.allowed:
+            told = tell_in_text(asked, reply)
+            if told is not None:
+                asked = told
+                continue
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:

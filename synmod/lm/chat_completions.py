@@ -17,6 +17,7 @@ import traceback
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from .prompt import json_text, schema_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
 from .replies import answer_name, end_of, schema_name, sent_back, tool_fields
 from .streaming import MOST_BODY, Assembly, Thinking, error_in, read_json, reasoning_of, text_of
+from .text_calls import may_call, read_in_text, with_tools_in_text
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -92,6 +94,7 @@ class DirectAdapter:
         self._settings = settings
         self._secrets = secrets
         self._endpoint = endpoint
+        self._drops_tools = False
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
@@ -147,7 +150,21 @@ class DirectAdapter:
 
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
+        if may_call(request) and (request.structured or self._level(request)) == "calls":
+            asked = with_tools_in_text(request)
+            return exchange(
+                self._secrets, lambda key: read_in_text(self._received(asked, key, streams=streams), request)
+            )
         return exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
+
+    def tell_in_text(self, request: LMRequest, reply: LMReply) -> LMRequest | None:
+        """Return a request with its tools in text, if its reply shows that the server drops them; else None."""
+        if self._base is None or request.structured is not None or not may_call(request):
+            return None
+        if reply.tool_calls or reply.reasoning:
+            return None
+        self._drops_tools = True
+        return replace(request, structured="calls")
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
@@ -266,12 +283,13 @@ class DirectAdapter:
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
 
     def _level(self, request: LMRequest) -> str:
-        """Return how to request a schema: beside tools as one more tool, except from OpenAI itself.
+        """Return how to request a schema: of OpenAI natively; of others beside tools as one more tool, or in text.
 
         Other servers turn `response_format` into a grammar, which leaves the model no way to call a tool.
         """
-        may_call = request.tools and request.tool_choice != "none"
-        return "tool" if may_call and self._base is not None else "schema"
+        if self._base is None or not may_call(request):
+            return "schema"
+        return "calls" if self._drops_tools else "tool"
 
     def _headers(self, key: SecretStr | None) -> dict[str, str]:
         """Return the headers of a request."""

@@ -29,6 +29,7 @@ from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .streaming import Assembly, whole_texts
+from .text_calls import may_call, read_in_text, with_tools_in_text
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
@@ -113,6 +114,11 @@ class LiteLLMAdapter:
 
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
+        if request.structured == "calls" and may_call(request):
+            asked = with_tools_in_text(request)
+            return chat.exchange(
+                self._secrets, lambda key: read_in_text(self._received(asked, key, streams=streams), request)
+            )
         return chat.exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
 
     async def price(self) -> LiteLLMPrice | None:

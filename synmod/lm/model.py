@@ -320,8 +320,9 @@ class LanguageModel(SharedModel):
         headers: Further HTTP headers; a value given as SecretStr is kept out of every error.
         extra_body: Provider-specific fields, sent in the body.
         structured: How to ask for a schema: "schema" (natively), "json" (JSON mode), "tool" (as a tool that must be
-            called), "prompt" (in the text alone); None for what the provider does best. Beside tools that is "tool" at
-            an `api_base` and for local servers, whose grammar for a native schema allows no calls.
+            called), "calls" (natively, with a call of each tool as an alternative), "prompt" (in the text alone); None
+            for what the provider does best. Beside tools that is "tool" at an `api_base` and for local servers, whose
+            grammar for a native schema allows no calls, and "calls" for one that drops the tools.
         repairs: How often an invalid reply is sent back to be corrected.
         allow_remote_media: Whether images and files may be sent as addresses, which the provider or its server, with
             litellm sometimes this host, fetches.

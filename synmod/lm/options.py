@@ -338,10 +338,10 @@ class Secret(Protocol):
 
 CacheGiven: TypeAlias = Cache | str | os.PathLike[str] | bool
 ApiKey: TypeAlias = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
-Structured: TypeAlias = Literal["schema", "json", "tool", "prompt"]
+Structured: TypeAlias = Literal["schema", "json", "tool", "calls", "prompt"]
 
 STRUCTURED: Final[tuple[str, ...]] = typing.get_args(Structured)
-"""The ways to ask for a schema: native schema, JSON mode, one forced tool, text only."""
+"""The ways to ask for a schema: native schema, JSON mode, one forced tool, calls in text, text only."""
 
 MODEL_STRING: Final = re.compile(r"[^\s/]+/\S+")
 """`provider/name`; the name of a local server's model may be a path."""

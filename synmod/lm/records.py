@@ -265,7 +265,7 @@ class LMRequest:
         tool_choice: Which of them it must call: `auto`, `none`, `required`, one tool by name, or None.
         params: Sampling parameters; those of the call override those of the model.
         sample: The number of this draw among independent draws of one request; never sent.
-        structured: How to ask for the schema: `schema`, `json`, `tool`, `prompt`, or None for the best way available.
+        structured: How to ask for the schema: `schema`, `json`, `tool`, `calls`, `prompt`, or None for the best.
         reasoning_field: The field of the schema that native reasoning fills if a reply lacks it; or None.
         data_model: The class whose validators a reply must also pass; or None.
 

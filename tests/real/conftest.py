@@ -50,6 +50,13 @@ def embedder(logs):
         yield server
 
 
+@pytest.fixture(scope="session")
+def plain(logs):
+    """A server with the model's own chat template, which drops tools."""
+    with _started(logs, "plain") as server:
+        yield server
+
+
 @pytest.fixture
 def mortal(logs):
     """A server of chat completions that a test may kill."""

@@ -45,7 +45,8 @@ def serve(mode, port):
     options.model_alias = {"smollm2"}
     options.hostnames, options.port = ["127.0.0.1"], int(port)
     options.n_parallel, options.n_ctx = SLOTS, SLOTS * CONTEXT
-    options.chat_template = Path(__file__).with_name("tools.jinja").read_text("utf-8")
+    if mode != "plain":  # else that of the model, which has no tools
+        options.chat_template = Path(__file__).with_name("tools.jinja").read_text("utf-8")
     options.endpoint_metrics = True
     if mode == "embed":
         options.embedding = True
@@ -63,7 +64,7 @@ class Server:
 
     Args:
         log: The file that its output is appended to.
-        mode: "chat" or "embed".
+        mode: "chat"; "plain", whose template has no tools; or "embed".
     """
 
     def __init__(self, log, mode="chat"):

@@ -48,6 +48,17 @@ async def test_a_typed_agent_calls_its_tool_before_it_answers(model, weather, ca
     assert [answer["weather"] for answer in answers].count("sunny") > 7
 
 
+async def test_an_agent_calls_its_tool_on_a_server_that_drops_tools(plain, weather, calls):
+    """After the first reply without a call its tools go out in text, and it comes to an end each time."""
+    lm = sm.LanguageModel("openai/smollm2", api_base=plain.base, temperature=0, max_tokens=64)
+    agent, runs = sm.Agent([weather], Report, language_model=lm, max_steps=6), 0
+    for city in CITIES:
+        calls.clear()
+        await agent(Question(question=f"What is the weather in {city}?"))
+        runs += bool(calls)
+    assert runs > 6
+
+
 async def test_an_agent_streams_its_run(model, weather, calls):
     """The pieces of all its turns arrive under its path, the calls of tools among them, and the result is the same."""
     agent = sm.Agent([weather], Report, language_model=model(extra_body={}), max_steps=4)

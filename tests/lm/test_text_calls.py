@@ -1,0 +1,146 @@
+"""Tools in text: what a server that drops the tools of a request gets, and how its replies are read."""
+
+import json
+from typing import Literal
+
+import pytest
+
+import synmod as sm
+from synmod.data import is_valid, schema_of
+from synmod.lm import LMRequest
+from synmod.lm.text_calls import with_tools_in_text
+from tests.lm.loopback import Loopback, completion, streamed
+
+
+class Question(sm.DataModel):
+    question: str
+
+
+class Report(sm.DataModel):
+    weather: Literal["sunny", "rainy"]
+
+
+async def weather(city: str) -> str:
+    """Return the weather in a city."""
+    return f"It is sunny in {city}."
+
+
+def model(server, **given):
+    """A model on the server."""
+    return sm.LanguageModel("openai/m", api_base=server.base, **given)
+
+
+def call(name, **arguments):
+    """The text of a call."""
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+PROSE = completion("Rome is a lovely city, and", finish_reason="length")
+ASKED = Question(question="How is the weather in Rome?")
+
+
+def offered(arrived):
+    """The names that the schema of a request allows."""
+    arms = arrived.body["response_format"]["json_schema"]["schema"]["anyOf"]
+    return [arm["properties"]["name"]["const"] for arm in arms]
+
+
+async def test_tools_that_a_server_drops_are_offered_in_text_from_then_on():
+    """A reply without a call, where one is required, shows it; the next requests tell the tools at once."""
+    answers = [
+        PROSE,
+        *[completion(call("weather", city="Rome")), completion(call("final_answer", weather="sunny"))] * 2,
+    ]
+    async with Loopback(*answers) as server:
+        lm = model(server)
+        agent = sm.Agent([weather], Report, language_model=lm)
+        for _ in range(2):
+            assert (await agent(ASKED)).get_json() == {"weather": "sunny"}
+        await lm.aclose()
+    native, *told = server.arrived
+    assert "tools" in native.body and not any("tools" in arrived.body for arrived in told)
+    assert offered(told[0]) == ["weather", "final_answer"]
+    assert [turn["role"] for turn in told[1].body["messages"]] == ["system", "user", "assistant", "user"]
+    assert told[1].body["messages"][-1]["content"] == "The result of weather:\nIt is sunny in Rome."
+
+
+async def test_the_answer_of_an_untyped_agent_is_its_text():
+    """`structured="calls"` asks in text from the first request on; the answer is one string."""
+    async with Loopback(
+        completion(call("weather", city="Rome")), completion(call("final_answer", text="Sunny."))
+    ) as server:
+        lm = model(server, structured="calls")
+        reply = await sm.Agent([weather], language_model=lm)(ASKED)
+        await lm.aclose()
+    assert reply["content"] == "Sunny."
+
+
+async def test_a_streamed_call_in_text_is_shown_as_a_call():
+    """None of its JSON is a piece of text; the call and the answer come with the last pieces."""
+    first, last = call("weather", city="Rome"), call("final_answer", weather="sunny")
+    async with Loopback(streamed(first[:9], first[9:]), streamed(last[:9], last[9:])) as server:
+        lm = model(server, structured="calls")
+        async with sm.stream(sm.Agent([weather], Report, language_model=lm), ASKED) as stream:
+            pieces = [piece async for piece in stream]
+        await lm.aclose()
+    assert [piece.text for piece in pieces] == ["", '{"weather":"sunny"}']
+    assert [one.name for piece in pieces for one in piece.tool_calls] == ["weather"]
+    assert stream.result.get_json() == {"weather": "sunny"}
+
+
+async def test_a_call_that_was_made_twice_is_not_offered_again():
+    """A small model would repeat it until the steps of the agent are used up."""
+    again = completion(call("weather", city="Rome"))
+    async with Loopback(again, again, completion(call("final_answer", weather="sunny"))) as server:
+        lm = model(server, structured="calls")
+        await sm.Agent([weather], Report, language_model=lm)(ASKED)
+        await lm.aclose()
+    assert [offered(arrived) for arrived in server.arrived] == [["weather", "final_answer"]] * 2 + [["final_answer"]]
+
+
+async def test_invalid_arguments_are_sent_back_and_repaired():
+    """A call in text is checked like any other."""
+    answers = [call("weather"), call("weather", city="Rome"), call("final_answer", weather="sunny")]
+    async with Loopback(*map(completion, answers)) as server:
+        lm = model(server, structured="calls")
+        assert (await sm.Agent([weather], Report, language_model=lm)(ASKED))["weather"] == "sunny"
+        await lm.aclose()
+    assert "city" in server.arrived[1].body["messages"][-1]["content"]
+
+
+def test_definitions_of_two_tools_do_not_mix():
+    """Two of one name keep apart in the one schema."""
+
+    class Place(sm.DataModel):
+        city: str
+
+    class Trip(sm.DataModel):
+        to: Place
+
+    first = schema_of(Trip)
+
+    class Place(sm.DataModel):
+        street: int
+
+    class Trip(sm.DataModel):
+        to: Place
+
+    schemas = {"fly": first, "drive": schema_of(Trip)}
+    tools = tuple({"type": "function", "function": {"name": n, "parameters": s}} for n, s in schemas.items())
+    told = with_tools_in_text(LMRequest("openai/m", ({"role": "user", "content": "Go."},), tools=tools))
+    assert is_valid(told.schema, json.loads(call("fly", to={"city": "Rome"})))
+    assert is_valid(told.schema, json.loads(call("drive", to={"street": 5})))
+    assert not is_valid(told.schema, json.loads(call("drive", to={"city": "Rome"})))
+    assert [turn["role"] for turn in told.messages] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"), [("required", ["weather"]), ("none", None), (None, ["weather", "final_answer"])]
+)
+async def test_a_choice_limits_what_may_be_called(choice, names):
+    """`required` leaves no answer; `none` is a request without tools."""
+    async with Loopback(completion(call("weather", city="Rome"))) as server:
+        lm = model(server, structured="calls")
+        await lm("How is the weather?", tools=[sm.Tool(weather)], **({"tool_choice": choice} if choice else {}))
+        await lm.aclose()
+    assert names is None or offered(server.arrived[0]) == names
