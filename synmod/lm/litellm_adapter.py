@@ -36,7 +36,6 @@ _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
 # top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
 _ALWAYS_REASON: Final = ("deepseek-reasoner", "deepseek-r1", "kimi-k2-thinking", "magistral", "qwq", "sonar-reasoning")
-_SCHEMA_BESIDE_TOOLS: Final = frozenset({"azure", "openai"})  # others refuse it, or litellm makes a tool of the schema
 _RETURNS_REASONING: Final = frozenset({"anthropic", "bedrock", "deepseek", "gemini", "openrouter", "vertex_ai"})
 
 
@@ -143,10 +142,12 @@ class LiteLLMAdapter:
 
     def _level(self, *, with_tools: bool) -> str:
         """Return the best way to send the provider a schema, according to litellm."""
-        local = self._settings.api_base is not None or self._settings.provider in options.LOCAL
-        if with_tools and (local or self._settings.provider not in _SCHEMA_BESIDE_TOOLS):
-            return "tool" if local else "prompt"
-        if self._settings.api_base is not None or self._litellm.supports_response_schema(model=self._settings.model):
+        provider, has_base = self._settings.provider, self._settings.api_base is not None
+        if with_tools and provider != "azure" and (has_base or provider != "openai"):
+            compatible = ("openai", *self._litellm.openai_compatible_providers)
+            is_grammar = provider in options.LOCAL or (has_base and provider in compatible)
+            return "tool" if is_grammar else "prompt"  # others refuse it, or litellm makes a tool of the schema
+        if has_base or self._litellm.supports_response_schema(model=self._settings.model):
             return "schema"
         return "json" if "response_format" in (self._supported() or ()) else "prompt"
 

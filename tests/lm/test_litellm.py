@@ -422,10 +422,10 @@ async def test_tools_and_their_calls_pass_unchanged():
     """At an `api_base` in the shape of chat completions; parameters and a choice by name, too."""
     called = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]
     answer = completion(None, finish_reason="tool_calls", tool_calls=called)
-    offered = {"tools": [ADD], "tool_choice": "add", "parallel_tool_calls": False}
+    offered = {"tools": [ADD, {**ADD, "name": "sum"}], "tool_choice": "add", "parallel_tool_calls": False}
     reply, (arrived,) = await ask(answer, messages=TALK, call=offered, **BY_HAND)
     assert reply.tool_calls == (sm.ToolCall("c1", "add", '{"a": 1}'),)
-    assert arrived.body["tools"] == [{"type": "function", "function": ADD}]
+    assert arrived.body["tools"][0] == {"type": "function", "function": ADD}
     assert arrived.body["tool_choice"] == {"type": "function", "function": {"name": "add"}}
     assert arrived.body["parallel_tool_calls"] is False
     assert [turn["role"] for turn in arrived.body["messages"]] == ["user", "assistant", "tool"]
@@ -445,11 +445,25 @@ async def test_tools_in_the_providers_own_protocol():
     assert "<output_schema>" in str(arrived.body["system"])
 
 
+@pytest.mark.parametrize(
+    ("provider", "tools", "has_format"), [("openai", ["add", "reply"], False), ("azure", ["add"], True)]
+)
+async def test_a_schema_beside_tools_at_an_address(provider, tools, has_format):
+    """A compatible server may make a grammar of the schema, and so has the answer as one more tool; Azure does not."""
+    answer = completion('{"a": 1}')
+    about = {"model": f"{provider}/m", "messages": TALK, "schema": ANSWER, "call": {"tools": [ADD]}}
+    reply, (arrived,) = await ask(answer, **about, **BY_HAND)
+    assert reply.json == {"a": 1}
+    assert [tool["function"]["name"] for tool in arrived.body["tools"]] == tools
+    assert ("response_format" in arrived.body) == has_format
+
+
 async def test_a_forced_tool_carries_the_schema_to_any_provider():
-    """`structured="tool"` in the provider's own protocol."""
+    """`structured="tool"` in the provider's own protocol; the only tool is chosen as any."""
     use = {"type": "tool_use", "id": "c1", "name": "reply", "input": {"a": 1}}
     answer = Answer(200, {**CLAUDE, "stop_reason": "tool_use", "content": [use]})
     about = {"model": "anthropic/claude-x", "api_key": None, "schema": ANSWER, "structured": "tool"}
     reply, (arrived,) = await ask(answer, **about, **BY_HAND)
     assert reply.json == {"a": 1}
-    assert arrived.body["tool_choice"] == {"type": "tool", "name": "reply"}
+    assert [tool["name"] for tool in arrived.body["tools"]] == ["reply"]
+    assert arrived.body["tool_choice"] == {"type": "any"}
