@@ -27,6 +27,7 @@ from .options import Limit, shortened
 from .prompt import REPAIR_OPENING, fields_of, value_text
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay
+from .text_calls import may_call
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -366,23 +367,34 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
         is_large = replies.is_large(reply, request)
         reply, (_, reason, found) = await call.bounded(aio.to_thread(work, abandon=True)) if is_large else work()
         if not reason:
+            if asked.structured != request.structured:
+                call.model.adapter.drops_tools = True
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, model=by, **total)
-        tell_in_text = getattr(call.model.adapter, "tell_in_text", None)
-        if tell_in_text is not None and call.relay is None and call.requests < call.allowed:
-            told = tell_in_text(asked, reply)
-            if told is not None:
-                asked = told
-                continue
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:
+            if (in_text := _with_tools_in_text(call, sent, asked, reply)) is not None:
+                asked = in_text
+                continue
             is_unaware = request.tools and not reply.tool_calls and call.model.settings.api_base is not None
             text = "\n  ".join([_FAULTS[reason], *faults, *([_NO_CALLS] if is_unaware else ())])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))
+
+
+def _with_tools_in_text(call: ModelCall, request: LMRequest, asked: LMRequest, reply: LMReply) -> LMRequest | None:
+    """Return the request with its tools in text, for a server that seems to have dropped them; else None.
+
+    An adapter may have `drops_tools`: whether its server is known to drop the tools of a request.
+    """
+    may_drop = call.model.settings.base is not None and hasattr(call.model.adapter, "drops_tools")
+    called = reply.tool_calls or reply.reasoning or not may_call(request)
+    if not may_drop or called or asked.structured is not None or call.relay or call.requests >= call.allowed:
+        return None
+    return replace(request, structured="calls")
 
 
 def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:

@@ -17,7 +17,6 @@ import traceback
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
@@ -94,7 +93,7 @@ class DirectAdapter:
         self._settings = settings
         self._secrets = secrets
         self._endpoint = endpoint
-        self._drops_tools = False
+        self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
@@ -156,15 +155,6 @@ class DirectAdapter:
                 self._secrets, lambda key: read_in_text(self._received(asked, key, streams=streams), request)
             )
         return exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
-
-    def tell_in_text(self, request: LMRequest, reply: LMReply) -> LMRequest | None:
-        """Return a request with its tools in text, if its reply shows that the server drops them; else None."""
-        if self._base is None or request.structured is not None or not may_call(request):
-            return None
-        if reply.tool_calls or reply.reasoning:
-            return None
-        self._drops_tools = True
-        return replace(request, structured="calls")
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
@@ -289,7 +279,7 @@ class DirectAdapter:
         """
         if self._base is None or not may_call(request):
             return "schema"
-        return "calls" if self._drops_tools else "tool"
+        return "calls" if self.drops_tools else "tool"
 
     def _headers(self, key: SecretStr | None) -> dict[str, str]:
         """Return the headers of a request."""

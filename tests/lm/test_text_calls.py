@@ -1,5 +1,6 @@
 """Tools in text: what a server that drops the tools of a request gets, and how its replies are read."""
 
+import asyncio
 import json
 from typing import Literal
 
@@ -33,6 +34,13 @@ def model(server, **given):
 def call(name, **arguments):
     """The text of a call."""
     return json.dumps({"name": name, "arguments": arguments})
+
+
+def calling(name, **arguments):
+    """A completion with a native call."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    calls = [{"id": "call_1", "type": "function", "function": function}]
+    return completion(None, finish_reason="tool_calls", tool_calls=calls)
 
 
 PROSE = completion("Rome is a lovely city, and", finish_reason="length")
@@ -144,3 +152,25 @@ async def test_a_choice_limits_what_may_be_called(choice, names):
         await lm("How is the weather?", tools=[sm.Tool(weather)], **({"tool_choice": choice} if choice else {}))
         await lm.aclose()
     assert names is None or offered(server.arrived[0]) == names
+
+
+async def test_calls_sent_before_it_is_known_are_sent_again_too():
+    """All of them, in whatever order their replies come."""
+    answers = [PROSE] * 20 + [completion(call("final_answer", weather="sunny"))]
+    async with Loopback(*answers) as server:
+        lm = model(server)
+        agent = sm.Agent([weather], Report, language_model=lm)
+        replies = await asyncio.gather(*(agent(ASKED) for _ in range(20)))
+        await lm.aclose()
+    assert [reply["weather"] for reply in replies] == ["sunny"] * 20
+    assert len(server.arrived) == 40
+
+
+async def test_a_reply_is_repaired_before_its_tools_are_told_in_text():
+    """A server that takes tools may just have a model that erred."""
+    answers = [completion("Sunny."), calling("weather", city="Rome"), calling("Report", weather="sunny")]
+    async with Loopback(*answers) as server:
+        lm = model(server)
+        assert (await sm.Agent([weather], Report, language_model=lm)(ASKED))["weather"] == "sunny"
+        await lm.aclose()
+    assert all("tools" in arrived.body for arrived in server.arrived)
