@@ -365,13 +365,14 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
         reply: LMReply = await answered(call, asked)
         work = partial(replies.read_whole, reply, request, sent)
         is_large = replies.is_large(reply, request)
-        reply, (_, reason, found) = await call.bounded(aio.to_thread(work, abandon=True)) if is_large else work()
+        result = await call.bounded(aio.to_thread(work, abandon=True)) if is_large else work()
+        reply, turn, (json, reason, found) = result
         if not reason:
             if asked.structured != request.structured:
                 call.model.adapter.drops_tools = True
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
-            return replace(reply, model=by, **total)
+            return replace(reply, json=json, message=turn, model=by, **total)
         faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
         quoted = replies.quoted(reply)
         if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:
@@ -567,7 +568,7 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         raise
     if not isinstance(reply, wanted):
         raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {wanted.__name__}.")
-    records.check_record(reply, f"adapter {adapter.name!r} returned")
+    records.check_reply(reply, f"adapter {adapter.name!r} returned")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
 

@@ -13,6 +13,7 @@ import re
 import typing
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -476,7 +477,7 @@ class Settings(BaseModel):
     batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
     dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
 
-    @property
+    @cached_property
     def server(self) -> tuple[str, str | None]:
         """The provider and the address of its server."""
         return self.provider, self.api_base

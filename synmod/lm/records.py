@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import repeat
 from operator import add
 from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
@@ -193,7 +194,8 @@ def _part(part: Json, where: str) -> Json:
 def remote_media(messages: Iterable[Message]) -> str:
     """Return the place of the first image, sound or file that messages give by its address; "" for none."""
     for index, turn in enumerate(messages):
-        for place, part in enumerate(turn["content"] if is_array(turn["content"]) else ()):
+        content = turn["content"]
+        for place, part in enumerate(content if is_array(content) else ()):
             image, file = part.get("image_url", {}).get("url"), part.get("file", {})
             others = (part.get("input_audio", {}).get("data"), file.get("file_id"), file.get("file_data"))
             if (image is not None and not str(image).startswith("data:")) or any("://" in str(one) for one in others):
@@ -482,30 +484,35 @@ def growing_chunk(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
     return chunk
 
 
-_FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list), "message": (dict, NoneType),
-    "finish_reason": (str, NoneType), "usage": (Usage,), "model": (str,), "request_id": (str, NoneType),
+_ANY_REPLY: Final[Mapping[str, tuple[type, ...]]] = {"usage": (Usage,), "model": (str,)}
+_TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
+    **_ANY_REPLY, "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list),
+    "message": (dict, NoneType), "finish_reason": (str, NoneType), "request_id": (str, NoneType),
 }  # fmt: skip
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
 _MOST_TOKENS: Final = 2**53
 
 
-def check_record(record: Any, where: str) -> None:
-    """Check the fields of a reply that an adapter fills in.
+def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
+    """Check the fields of a reply that an adapter fills in. Hot.
 
     Raises:
         TypeError: One is of another type. Begins with `where`, and names it.
     """
-    for name, kinds in _FIELD_TYPES.items():
-        if not isinstance(value := getattr(record, name, None), kinds) and hasattr(record, name):
-            wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
-            raise TypeError(f"{where} an {type(record).__name__} whose {name} is {value!r:.100}, wanted {wanted}.")
-    for name in _COUNTS:
-        if not isinstance(count := getattr(record.usage, name), int) or not 0 <= count < _MOST_TOKENS:
-            wanted = "a number of tokens"
-            raise TypeError(
-                f"{where} an {type(record).__name__} whose usage.{name} is {count!r:.100}, wanted {wanted}."
-            )
+    types = _TEXT_REPLY if isinstance(reply, LMReply) else _ANY_REPLY
+    if not all(map(isinstance, map(getattr, repeat(reply), types), types.values())):
+        name = next(name for name, kinds in types.items() if not isinstance(getattr(reply, name), kinds))
+        wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in types[name])
+        raise _wrong_field(reply, name, wanted, where)
+    counts: list[Any] = [*map(getattr, repeat(reply.usage), _COUNTS)]
+    if not all(map(isinstance, counts, repeat(int))) or min(counts) < 0 or max(counts) >= _MOST_TOKENS:
+        raise _wrong_field(reply, "usage", "numbers of tokens", where)
+
+
+def _wrong_field(reply: LMReply | EmbeddingReply, name: str, wanted: str, where: str) -> TypeError:
+    """Return the error for a field of another type."""
+    kind, value = type(reply).__name__, getattr(reply, name)
+    return TypeError(f"{where} an {kind} whose {name} is {value!r:.200}, wanted {wanted}.")
 
 
 def check_chunk(chunk: Any, where: str) -> None:

@@ -275,6 +275,8 @@ _MEANING: Final = {
 
 def end_of(finish_reason: Json) -> str | None:
     """Return why a reply ended: `stop`, `length` or `content_filter`; None if the provider's word is another."""
+    if finish_reason == "stop":  # nearly always
+        return finish_reason
     word = finish_reason.partition(":")[0] if isinstance(finish_reason, str) else ""  # Gemini adds details
     return _MEANING.get(re.sub("[^a-z]", "", word.casefold().removeprefix("finish_reason_")))
 
@@ -360,8 +362,9 @@ _MANY: Final = 50
 def is_large(reply: LMReply, request: LMRequest) -> bool:
     """Whether it takes long to read a reply: a long value or arguments, or many calls."""
     calls: tuple[Any, ...] = reply.tool_calls
-    texts = [reply.text if request.schema is not None else "", *(_call_text(call) for call in calls[:_MANY])]
-    return len(calls) > _MANY or sum(map(len, texts)) > _LARGE
+    if len(calls) > _MANY or (request.schema is not None and len(reply.text) > _LARGE):
+        return True
+    return bool(calls) and sum(len(_call_text(call)) for call in calls) > _LARGE
 
 
 def _call_text(call: Any) -> str:
@@ -371,12 +374,12 @@ def _call_text(call: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def read_whole(reply: LMReply, request: LMRequest, sent: LMRequest) -> tuple[LMReply, Read]:
-    """Return a reply with its tool calls and its turn, and what is read from it; as for `read`."""
+def read_whole(reply: LMReply, request: LMRequest, sent: LMRequest) -> tuple[LMReply, Message | None, Read]:
+    """Return a reply with its tool calls, its turn if it is valid, and what is read from it; as for `read`."""
     if reply.tool_calls:
         reply = with_calls(reply, request)
     result = read(reply, request, sent)
-    return (reply if result.reason else replace(reply, json=result.json, message=turn_of(reply))), result
+    return reply, None if result.reason else turn_of(reply), result
 
 
 def read_reply(
