@@ -20,7 +20,7 @@ from synmod import errors, scope
 from synmod.cache import Cache, key_of
 from synmod.data import trusted_schema
 from synmod.leaves import aio, current_clock, dump_json, with_label, without_secrets
-from synmod.scope import CallFrame, Usage, check_deadline, current_call, notify, place_of
+from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
 from .options import Limit, shortened
@@ -75,7 +75,7 @@ class ModelCall:
         self.started = self.limited_from = self.clock.now()
         self.attempts: list[Attempt] = []
         self.requests = 0
-        self.used = Usage()
+        self.used = NO_USAGE
         self.waited_s = 0.0
         self.relay: Relay | None = None  # delivers the pieces of a streamed reply
         self.over = False  # `timeout_s` has passed
@@ -99,6 +99,8 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the answered requests, with this number of calls."""
+        if (self.used.calls, self.used.requests) == (calls, self.requests):
+            return self.used
         return replace(self.used, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float:
@@ -218,7 +220,7 @@ async def reported(
     """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
     call = ModelCall(model, timeout_s, is_last=is_last)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
-    reply, failure, usage = None, None, Usage()
+    reply, failure, usage = None, None, NO_USAGE
     try:
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
@@ -240,7 +242,7 @@ async def reported(
         if aio.is_cancellation(error) or isinstance(error, GeneratorExit):
             usage = call.usage(calls=0)
             scope.note_waiting(call.frame or "")
-            model.counters.count_cancelled(call.phase, call.requests, usage if call.has_begun else Usage())
+            model.counters.count_cancelled(call.phase, call.requests, usage if call.has_begun else NO_USAGE)
         else:
             usage = call.usage()
             model.counters.count(call.phase, usage, failed=True)
@@ -347,7 +349,7 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
     reply, leader = ended
     if leader is call:
         return reply
-    unpaid: dict[str, Any] = {"cached": True, "usage": Usage(), "elapsed_s": call.elapsed_s}
+    unpaid: dict[str, Any] = {"cached": True, "usage": NO_USAGE, "elapsed_s": call.elapsed_s}
     if isinstance(reply, LMReply):
         unpaid |= {"attempts": (), "first_chunk_s": None}
     return replace(reply, **unpaid)
@@ -515,7 +517,7 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
         except BaseException as error:  # a cancellation releases all but what had arrived of a stream
             used = used or (call.relay and call.relay.came)
             if used is None and isinstance(error, Exception) and getattr(error, "sent", True):
-                reservation.settle(Usage())  # a request was sent, and brought no reply
+                reservation.settle(NO_USAGE)  # a request was sent, and brought no reply
             raise
         finally:
             if used is not None:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
 from synmod.leaves import Json, aio, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
-from synmod.scope import Usage
+from synmod.scope import NO_USAGE, Usage
 
 from . import options, records
 from .call import ModelCall, answered, once, reported
@@ -135,7 +135,7 @@ class EmbeddingModel(SharedModel):
         of_text = dict(zip(unique, vectors, strict=True))
         return records.EmbeddingReply(
             tuple([of_text[text] for text in listed]),
-            sum((reply.usage for reply in in_order), Usage()),
+            sum((reply.usage for reply in in_order), NO_USAGE),
             bool(in_order) and all(reply.cached for reply in in_order),
             self.model,
             max((reply.elapsed_s for reply in in_order), default=0.0),

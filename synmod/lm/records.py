@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from synmod.data import Schema, ToolCall, content_part, dump_json
 from synmod.errors import DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
-from synmod.scope import PHASES, PerPhase, Usage
+from synmod.scope import NO_USAGE, PHASES, PerPhase, Usage
 
 _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
@@ -252,7 +252,6 @@ def estimated_usage(request: LMRequest, characters: int) -> Usage:
 
 
 _NO_PARAMS: Final[Mapping[str, Json]] = frozen_dict({})
-_NO_USAGE: Final = Usage()
 
 
 @dataclass(frozen=True)
@@ -333,7 +332,7 @@ class EmbeddingReply:
     """
 
     vectors: tuple[tuple[float, ...], ...]
-    usage: Usage = _NO_USAGE
+    usage: Usage = NO_USAGE
     cached: bool = False
     model: str = ""
     elapsed_s: float = 0.0
@@ -389,7 +388,7 @@ class LMReply:
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str | None = None
     finish_reason: str | None = "stop"
-    usage: Usage = _NO_USAGE
+    usage: Usage = NO_USAGE
     model: str = ""
     request_id: str | None = None
     cached: bool = False
@@ -684,7 +683,7 @@ class ModelCounters(PerPhase[ModelCounts]):
         tokens = usage.prompt_tokens, usage.completion_tokens
         self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
 
-    def count_cancelled(self, phase: str, requests: int, came: Usage = _NO_USAGE) -> None:
+    def count_cancelled(self, phase: str, requests: int, came: Usage = NO_USAGE) -> None:
         """Count one cancelled call, and the usage of a stream that had begun."""
         tokens = {"prompt_tokens": came.prompt_tokens, "completion_tokens": came.completion_tokens}
         self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=came.cost_usd or 0.0), phase)
