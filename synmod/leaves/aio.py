@@ -480,9 +480,9 @@ class deadline_scope:  # noqa: N801  # read as a word
         self.expired = self._scope.cancelled_caught
         return bool(swallowed)
 
-    def pause(self) -> None:
-        """Stop the time of the block until `resume`."""
-        self._left = self._scope.deadline - _loop_time()
+    def pause(self, since: float = 0.0) -> None:
+        """Stop the time of the block until `resume`, from so many seconds ago on."""
+        self._left = self._scope.deadline - _loop_time() + since
         self._scope.deadline = float("inf")
 
     def resume(self) -> None:

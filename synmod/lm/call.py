@@ -151,11 +151,11 @@ class ModelCall:
         raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
     @contextmanager
-    def untimed(self) -> Generator[None]:
-        """Take the time of a block from no limit of the call: the reader of its stream is busy."""
-        began, blocks = self.clock.now(), list(self.scopes)
+    def untimed(self, began: float) -> Generator[None]:
+        """Take the time from `began` to the end of a block, in which a reader is busy, from no limit of the call."""
+        blocks = list(self.scopes)
         for block in blocks:
-            block.pause()
+            block.pause(self.clock.now() - began)
         try:
             yield
         finally:

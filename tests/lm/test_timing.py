@@ -163,20 +163,26 @@ class Dripping:
         yield sm.LMReply("abcde")
 
 
-async def read(lm, busy_s):
+async def block(seconds):
+    """Hold the loop."""
+    time.sleep(seconds)
+
+
+async def read(lm, busy_s, work=asyncio.sleep):
     """Read a stream, busy for a while with each piece."""
     async with await lm("Hi", stream=True) as stream:
         async for _ in stream:
-            await asyncio.sleep(busy_s)
+            await work(busy_s)
     return stream.reply.text
 
 
+@pytest.mark.parametrize("work", [asyncio.sleep, block])
 @pytest.mark.parametrize("given", [{"timeout_s": 0.2}, {"attempt_timeout_s": 0.2}, {"cache": True}], ids=str)
-async def test_the_time_of_a_reader_counts_against_no_limit_of_the_call(given):
+async def test_the_time_of_a_reader_counts_against_no_limit_of_the_call(given, work):
     """The model answered at once; a reader that is slow is not its fault, also where a cache keeps the reply."""
     if "cache" in given:
         given = {"cache": sm.Cache(), "timeout_s": 0.2}
-    assert await read(sm.LanguageModel("a/m", adapter=Dripping(0), **given), 0.08) == "abcde"
+    assert await read(sm.LanguageModel("a/m", adapter=Dripping(0), **given), 0.08, work) == "abcde"
 
 
 @pytest.mark.parametrize("given", [{"timeout_s": 0.1}, {"attempt_timeout_s": 0.1}], ids=str)
