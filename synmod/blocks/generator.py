@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from synmod import data, lm, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, SynmodWarning
 from synmod.leaves import Json, frozen
-from synmod.module import Held, Module, ModuleOptions
+from synmod.module import InVariable, Module, ModuleOptions
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
@@ -246,7 +246,7 @@ class Generator(Module, Generic[M]):
         }
         if language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
-        taken = {"instructions": instructions, "examples": examples}
+        originals = {"instructions": instructions, "examples": examples}
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(asked)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
@@ -260,10 +260,10 @@ class Generator(Module, Generic[M]):
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
-        given = self._record.arguments or {}
-        for name, value in taken.items():
-            if value is not None and given.get(name) == value:  # in whatever form it was given
-                given = self._record.arguments = {**given, name: Held(value)}
+        arguments = self._record.arguments or {}
+        for name, value in originals.items():
+            if value is not None and arguments.get(name) == value:  # examples may be data models
+                arguments = self._record.arguments = {**arguments, name: InVariable(value)}
         if not return_inputs:
             self.output_spec = form.output
 

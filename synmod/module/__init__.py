@@ -14,12 +14,12 @@ from .declaring import (
     resolved_annotations, steps_before, verify_first_call, verify_wiring, without_none,
 )
 from .module import Data, Module
-from .record import Held, kind_text, where
+from .record import InVariable, kind_text, where
 from .structure import Build, refuse_if_sealed, running_own_build, seal
 
 __all__ = [
-    "ABOVE", "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution", "Held",
-    "Module", "ModuleOf", "ModuleOptions", "Shown", "attempt", "build", "build_and", "declaration_of",
+    "ABOVE", "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution",
+    "InVariable", "Module", "ModuleOf", "ModuleOptions", "Shown", "attempt", "build", "build_and", "declaration_of",
     "declared_inputs", "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips",
     "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded", "own_inputs_of",
     "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed", "resolved_annotations", "running_own_build",

@@ -14,7 +14,7 @@ from synmod import data, errors, leaves, lm, scope, tree
 
 from .calling import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, ModuleOptions, check_class, is_base
-from .record import ABSENT, LABELS, Held, Module, ModuleRecord, attribute_of, where
+from .record import ABSENT, LABELS, InVariable, Module, ModuleRecord, attribute_of, where
 from .structure import running_own_build, waits_for_itself
 
 _NEVER_RECORDED = "hooks"
@@ -187,7 +187,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
     if name in LABELS:
         return getattr(record, name) if is_passed_on(record, name) else given
     present = attribute_of(module, name)
-    given = given.given if isinstance(given, Held) else given
+    given = given.argument if isinstance(given, InVariable) else given
     if name in record.reassigned:
         if present is ABSENT and isinstance(inspect.getattr_static(module, name, None), property):
             present = getattr(module, name)
@@ -198,7 +198,7 @@ def _present_value(module: Module, name: str, given: Any) -> Any:
     return given
 
 
-def note_held(module: Module) -> None:
+def note_arguments_in_variables(module: Module) -> None:
     """Mark each recorded argument that a Variable of the same name holds as it was given.
 
     Where the module keeps something out of files, that may have been made of the argument, which stays recorded.
@@ -210,7 +210,7 @@ def note_held(module: Module) -> None:
     for name, value in arguments.items():
         variable = attributes.get(name)
         if isinstance(variable, tree.Variable) and _holds(variable, value):
-            record.arguments = arguments = {**arguments, name: Held(value)}
+            record.arguments = arguments = {**arguments, name: InVariable(value)}
 
 
 def note_loaded(module: Module, values: Mapping[str, Any]) -> None:
@@ -220,7 +220,7 @@ def note_loaded(module: Module, values: Mapping[str, Any]) -> None:
     for name, value in values.items() if arguments is not None else ():
         variable = attributes.get(name)
         if isinstance(variable, tree.Variable) and not _holds(variable, value):
-            record.arguments = arguments = {**(arguments or {}), name: Held(value)}
+            record.arguments = arguments = {**(arguments or {}), name: InVariable(value)}
 
 
 def _holds(variable: tree.Variable, value: Any) -> bool:
@@ -273,8 +273,8 @@ def constructor_call(module: Module) -> str:
     record, shown = module._record, ["..."]
     if record.arguments is not None:
         try:
-            given = {name: x.given if isinstance(x, Held) else x for name, x in record.arguments.items()}
-            shown = _shown_arguments(record.declaration.init or inspect.Signature(), given)
+            plain = {name: x.argument if isinstance(x, InVariable) else x for name, x in record.arguments.items()}
+            shown = _shown_arguments(record.declaration.init or inspect.Signature(), plain)
         except RecursionError:
             pass
     return f"{type(module).__name__}({', '.join(shown)}){_shown_skips(record.declaration.skips)}"
@@ -552,7 +552,7 @@ class ModuleMeta(ABCMeta):
                 record = module._record
                 record.arguments = arguments
                 cls.__init__(module, *args, **kwargs)
-                note_held(module)
+                note_arguments_in_variables(module)
                 record.given = (record.name, record.description, record.trainable)
                 record.constructed = True
             return module

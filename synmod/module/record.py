@@ -15,10 +15,10 @@ Module: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A recorded argument that a Variable of the same name holds since; no file holds it beside the state."""
+class InVariable:
+    """A recorded argument whose value a Variable of the same name holds; files hold it in the state alone."""
 
-    given: Any
+    argument: Any
 
 
 LABELS = frozenset({"name", "description", "trainable", "hooks", "isolated"})

@@ -211,10 +211,10 @@ class SuppliedModels:
                 )
         keys = {name: name if name in self._given else base for name, base in bases.items()}
         return {
-            name: self._supplied(_kind(self._records[name]), key) for name, key in keys.items() if key in self._given
+            name: self._model_for(_kind(self._records[name]), key) for name, key in keys.items() if key in self._given
         }
 
-    def _supplied(self, kind: type[Any], key: str) -> lm.SharedModel:
+    def _model_for(self, kind: type[Any], key: str) -> lm.SharedModel:
         """Return the caller's model of this kind."""
         with lm.text_rules(None):  # the caller's own strings may name anything
             return lm.shared_model(kind, self._given[key], f"language_models[{key!r}]")
@@ -240,7 +240,7 @@ class SuppliedModels:
         """Return the caller's model for a text of the file that is to become one; None if there is none."""
         if text not in self._given and not isinstance(self._for_all, kind):
             return None
-        return (self._for_all or self._supplied(kind, text)) if text in self._texts else None
+        return (self._for_all or self._model_for(kind, text)) if text in self._texts else None
 
     def check(self, text: str) -> None:
         """Check a text that is about to become a model.
@@ -288,7 +288,7 @@ def _kind(record: leaves.Json) -> type[Any]:
     return lm.EmbeddingModel if isinstance(cls, type) and issubclass(cls, lm.EmbeddingModel) else lm.LanguageModel
 
 
-def made_lm(
+def make_lm(
     name: str, record: dict[str, leaves.Json], cls: type | None, read: Callable[[leaves.Json], Any]
 ) -> lm.SharedModel:
     """Return a model made from its record; an unbound one if the file does not hold all that it needs.

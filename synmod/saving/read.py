@@ -5,7 +5,6 @@ first pass nothing is made, and no code of a class runs; in the second the const
 children that they make are adopted where they match their records.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutine
@@ -16,19 +15,19 @@ from pydantic_core import PydanticSerializationError, to_json
 from synmod import lm, retrieval
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
-from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str
+from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str, thaw
 from synmod.module import Module, note_loaded, read_build_config, seal
 from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
-from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, made_lm
+from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, make_lm
 from .names import checked_value, named_schema, user_code
 from .records import (
     NO_VALUE,
     NodeEntry,
+    arguments_in_state,
     check_nodes,
     check_variable,
-    held_arguments,
     is_required,
     needed_nodes,
     restored_flow,
@@ -204,13 +203,13 @@ class _Loader:
         for name, model in self._models.items():
             check_lm(name, model, self._terms.resolver, self._terms.read, is_supplied=name in supplied.by_name)
         check_fallbacks(self._models)
-        for name, model in {**self._settled_texts(), **supplied.by_name}.items():
+        for name, model in {**self._settle_texts(), **supplied.by_name}.items():
             self._enter("language_model", name, model)
         self._enter_indexes(indexes)
         self._terms.read(self._root, ("graph", "root"))
         self._check_reached()
 
-    def _settled_texts(self) -> dict[str, Any]:
+    def _settle_texts(self) -> dict[str, Any]:
         """Check the texts that arguments and attributes name models by; return the caller's models for them."""
         settled: dict[str, Any] = {}
         for entry in self._nodes:
@@ -322,7 +321,7 @@ class _Loader:
             if ("language_model", name) not in self._made:
                 model, where = self._models[name], ("language_models", name)
                 cls = model["type"] and self._terms.resolver.find_or_none(model["type"], ())
-                live = made_lm(name, model, cls, lambda term, where=where: self._terms.read(term, where))
+                live = make_lm(name, model, cls, lambda term, where=where: self._terms.read(term, where))
                 self._enter("language_model", name, live)
                 new.append(name)
                 waiting += model.get("fallback", ())
@@ -352,9 +351,10 @@ class _Loader:
             if entry.impl.is_module:
                 where = (*entry.where, "config")
                 config = {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
-                held = self._held_arguments(entry)
-                node = cls.from_config({**config, **{name: x for name, x in held.items() if is_required(cls, name)}})
-                note_loaded(node, {name: value for name, value in held.items() if value is not None})
+                in_state = self._arguments_in_state(entry)
+                config |= {name: value for name, value in in_state.items() if is_required(cls, name)}
+                node = cls.from_config(config)
+                note_loaded(node, {name: value for name, value in in_state.items() if value is not None})
             elif issubclass(cls, retrieval.Index):
                 node = cls.unbound(_index_name(entry))
             else:
@@ -364,17 +364,16 @@ class _Loader:
         self._enter("node", entry.index, node)
         self._adopt(entry, node)
 
-    def _held_arguments(self, entry: NodeEntry) -> dict[str, Json]:
+    def _arguments_in_state(self, entry: NodeEntry) -> dict[str, Json]:
         """Return the arguments that a file holds in its state alone; None for one in a graph without values.
 
         A state lists the Variables in their order; where an edit has changed that, it is applied all the same.
         """
-        held: dict[str, Json] = {}
-        for name, index in entry.held_arguments().items():
+        arguments: dict[str, Json] = {}
+        for name, index in entry.arguments_in_state().items():
             path = self._paths[index] if index < len(self._paths) else ""
-            is_found = path.rpartition("/")[2] == name
-            held[name] = json.loads(json.dumps(self._state[path])) if is_found else None
-        return held
+            arguments[name] = thaw(self._state[path]) if path.rpartition("/")[2] == name else None
+        return arguments
 
     def _path(self, entry: NodeEntry) -> str:
         """Return the path of a node in the program, for messages."""
@@ -445,7 +444,7 @@ class _Loader:
         try:
             if entry.impl.is_module:
                 recorded, config = dict(entry.record["config"]), live.get_config()
-                for name in held_arguments(live):  # adopted with its Variable
+                for name in arguments_in_state(live):  # adopted with its Variable
                     recorded.pop(name, None)
                     config.pop(name, None)
             else:

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
-from synmod.module import Held, Module, declaration_of, is_passed_on
+from synmod.module import InVariable, Module, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
 from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
@@ -133,14 +133,18 @@ def _config(site: _Site, made: Any) -> dict[str, Json]:
             if name not in config and is_required(cls, name):
                 remedy = f"give {name!r} a default, or override from_config"
                 site.problem(f"argument {name!r}", "static or ignored, and without a default", remedy)
-    held = () if _is_overridden(cls, "get_config") else held_arguments(site.node)
-    return {name: site.term(value, f"argument {name!r}") for name, value in config.items() if name not in held}
+    elsewhere = () if _is_overridden(cls, "get_config") else arguments_in_state(site.node)
+    return {name: site.term(value, f"argument {name!r}") for name, value in config.items() if name not in elsewhere}
 
 
-def held_arguments(module: Module) -> list[str]:
-    """Return the arguments that Variables of the same name hold: their values stand in the state, and only there."""
-    given, attributes = module._record.arguments or {}, vars(module)
-    return [name for name in given if isinstance(given[name], Held) and isinstance(attributes.get(name), Variable)]
+def arguments_in_state(module: Module) -> list[str]:
+    """Return the arguments whose values Variables of the same name hold, so that a file has them in its state alone."""
+    arguments, attributes = module._record.arguments or {}, vars(module)
+    return [
+        name
+        for name, argument in arguments.items()
+        if isinstance(argument, InVariable) and isinstance(attributes.get(name), Variable)
+    ]
 
 
 def is_required(cls: Any, name: str) -> bool:
@@ -326,12 +330,14 @@ class NodeEntry:
             if not _holds_structure(attributes[name]):
                 record.reassigned[name] = None
 
-    def held_arguments(self) -> dict[str, int]:
-        """Return the arguments that are not recorded since Variables of the same name hold them, with their indices."""
-        config, attributes = self.record["config"], self.record["attributes"]
-        held = {name: term["variable"] for name, term in attributes.items() if "variable" in term}
-        known = declaration_of(self.cls).keywords
-        return {name: index for name, index in held.items() if name in known and name not in config}
+    def arguments_in_state(self) -> dict[str, int]:
+        """Return the arguments that are not recorded, with the indices of the Variables that hold their values."""
+        arguments, keywords = self.record["config"], declaration_of(self.cls).keywords
+        return {
+            name: term["variable"]
+            for name, term in self.record["attributes"].items()
+            if "variable" in term and name in keywords and name not in arguments
+        }
 
     def beside(self) -> list[Json]:
         """Return the terms beside the children: arguments, Namespaces, the constants of a graph."""
