@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal, Unpack, cast
 from pydantic_core import to_jsonable_python
 
 from synmod import data, errors, flow, lm, module, scope
-from synmod.leaves import Json, frozen, mended
+from synmod.leaves import Json, frozen, mend
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -193,7 +193,7 @@ class Agent(Generator[M]):
             if way == "raise" or scope.is_of_block_around(error):
                 raise
             output = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
-        return mended(output if isinstance(output, str) else data.dump_json(output)), media
+        return mend(output if isinstance(output, str) else data.dump_json(output)), media
 
     async def _run(self, tool: Module, call: data.ToolCall) -> Any:
         """Run one tool; return its output.

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from synmod import data, errors, lm, module, scope
-from synmod.leaves import Json, aio, frozen, is_array, is_object, mended
+from synmod.leaves import Json, aio, frozen, is_array, is_object, mend
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -197,7 +197,7 @@ def _json_of(result: Any) -> Json:
     try:
         return frozen(to_jsonable_python(result, fallback=frozen))
     except (UnicodeEncodeError, errors.DataError):
-        return frozen(mended(to_jsonable_python(mended(result), fallback=frozen)))
+        return frozen(mend(to_jsonable_python(mend(result), fallback=frozen)))
 
 
 _MEDIA: Final[Json] = {"properties": {"media_type": {}, "data": {}, "url": {}}}

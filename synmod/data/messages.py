@@ -83,7 +83,7 @@ class _ReadyMade(DataModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _completed(cls, given: Any) -> Any:
+    def _complete(cls, given: Any) -> Any:
         """Write the constant `type` where it is missing."""
         kind = cls.model_fields.get("type")
         if kind is None or not isinstance(given, Mapping):
@@ -304,7 +304,7 @@ class ToolCall(_ReadyMade):
 
     @model_validator(mode="before")
     @classmethod
-    def _completed(cls, given: Any) -> Any:
+    def _complete(cls, given: Any) -> Any:
         """Put name and arguments in their place on the wire."""
         if not isinstance(given, Mapping):
             return given

@@ -19,7 +19,7 @@ from .aio import (
 from .files import aside, escaped, html_frame, html_table, make_file, make_folder, write_atomic
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_list,
-    is_array, is_object, json_equal, mended, parse_frozen, parse_json, thaw,
+    is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
 )
 from .names import (
     KeyPath, check_name, checks_keywords, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str,
@@ -29,4 +29,4 @@ from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
     is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,
 )
-from .secrets import SHORTEST_SECRET, remember_secrets, scrubbed, scrubbed_json, without_secrets
+from .secrets import SHORTEST_SECRET, remember_secrets, scrub, scrub_json, without_secrets

@@ -264,13 +264,13 @@ def _check_text(text: str) -> None:
         raise _NotJson(found, "text is limited to whole Unicode characters") from None
 
 
-def mended(json: Any) -> Any:
+def mend(json: Any) -> Any:
     r"""Return JSON from outside with whole characters only: U+FFFD stands for half of one (a lone surrogate).
 
     Two halves that belong together become their character. What is not text, a list, a tuple or a dict is left alone.
 
     Example:
-        >>> mended(["caf\udce9", "\ud83d\ude00"]) == ["caf\ufffd", "\U0001f600"]
+        >>> mend(["caf\udce9", "\ud83d\ude00"]) == ["caf\ufffd", "\U0001f600"]
         True
 
     Source: the Unicode standard's replacement character, as browsers use it.
@@ -278,8 +278,8 @@ def mended(json: Any) -> Any:
     if isinstance(json, str):
         return json if json.isascii() else json.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(json, dict):
-        return {mended(key): mended(value) for key, value in json.items()}
-    return [*map(mended, json)] if isinstance(json, (list, tuple)) else json
+        return {mend(key): mend(value) for key, value in json.items()}
+    return [*map(mend, json)] if isinstance(json, (list, tuple)) else json
 
 
 def _found_and_remedy(value: object) -> tuple[str, str]:

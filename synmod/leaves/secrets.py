@@ -1,6 +1,6 @@
 """Secrets: the keys and hidden headers in use in this process, and texts without them.
 
-A reply may quote a key. What is written to a file goes through `scrubbed`, where no model is at hand any more.
+A reply may quote a key. What is written to a file goes through `scrub`, where no model is at hand any more.
 """
 
 import json
@@ -26,23 +26,23 @@ def remember_secrets(secrets: Iterable[str]) -> None:
         _IN_USE.pop(oldest, None)
 
 
-def scrubbed(text: str) -> str:
+def scrub(text: str) -> str:
     """Return a text that is to be written, with `***` for every secret in use.
 
     Example:
         >>> remember_secrets(["sk-of-the-docs-1"])
-        >>> scrubbed('{"reply": "your key sk-of-the-docs-1 is wrong"}')
+        >>> scrub('{"reply": "your key sk-of-the-docs-1 is wrong"}')
         '{"reply": "your key *** is wrong"}'
     """
     return without_secrets(text, list(_IN_USE)) if _IN_USE else text
 
 
-def scrubbed_json(value: Any) -> Any:
+def scrub_json(value: Any) -> Any:
     """Return plain JSON that is to be written, with `***` for every secret in use."""
     if not _IN_USE:
         return value
     text = json.dumps(value, ensure_ascii=False)
-    clean = scrubbed(text)
+    clean = scrub(text)
     return value if clean == text else json.loads(clean)
 
 

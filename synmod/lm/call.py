@@ -165,7 +165,7 @@ class ModelCall:
 
     def complete(self, error: errors.ModelError) -> None:
         """Add path, phase, time and number of requests to an error of the call, and remove secrets from it."""
-        scrub = self.model.secrets.scrubbed
+        scrub = self.model.secrets.scrub
         error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
         error.path, error.phase, error.streamed = self.path, self.phase, self.has_begun
         error.provider_message = shortened(scrub(error.provider_message))
@@ -563,7 +563,7 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
             reply = await call.bounded(reply, call.model.settings.attempt_timeout_s or inf)
     except errors.ModelError as error:
         if error.sent:
-            text = shortened(call.model.secrets.scrubbed(f"{type(error).__name__}: {error}"))
+            text = shortened(call.model.secrets.scrub(f"{type(error).__name__}: {error}"))
             call.attempts.append(Attempt(error.status, text, call.clock.now() - began, waited))
         else:
             call.requests -= 1

@@ -304,7 +304,7 @@ class DirectAdapter:
                 return read_reply(self._endpoint, read_json(content), request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
-        error = http_error(status, received, self._secrets.scrubbed(content.decode(errors="replace")))
+        error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))
         return with_hints(error, self._settings, request)
 
 
@@ -332,8 +332,8 @@ def _broken(error: Exception, secrets: options.Secrets, base: str | None) -> err
         return errors.ModelTimeout("the connection brought no answer in time")
     if isinstance(error, aiohttp.ClientResponseError):  # its status is not the server's
         why = " ".join(error.message.split())
-        return errors.UnavailableError(secrets.scrubbed(f"the answer is not HTTP that can be read: {why}"))
-    return errors.UnavailableError(secrets.scrubbed(f"{type(error).__name__}: {error}"))
+        return errors.UnavailableError(secrets.scrub(f"the answer is not HTTP that can be read: {why}"))
+    return errors.UnavailableError(secrets.scrub(f"{type(error).__name__}: {error}"))
 
 
 @cache
@@ -661,7 +661,7 @@ def streamed_reply(
     if assembly.error is not None:
         return _stated(assembly.error, assembly.error, headers, secrets)
     if assembly.fault:
-        fault = options.shortened(secrets.scrubbed(assembly.fault), 300)
+        fault = options.shortened(secrets.scrub(assembly.fault), 300)
         return errors.BadReplyError(fault, reason="not_json", status=200)
     if assembly.is_whole:
         return read_reply(endpoint, assembly.response(), request, headers, secrets)
@@ -790,7 +790,7 @@ def _only_item(json: Json) -> Json:
 
 def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
     """Return the error for a successful answer without a reply: the one that it states, else that it has none."""
-    text = secrets.scrubbed(json_text(json if error is None else {"error": error})[:_MOST_OF_ERROR])
+    text = secrets.scrub(json_text(json if error is None else {"error": error})[:_MOST_OF_ERROR])
     fields = error if is_object(error) else {}
     stated = [fields.get(key) for key in _STATUS_KEYS]
     status = next((int(code) for code in map(str, stated) if re.fullmatch("[45][0-9][0-9]", code)), None)

@@ -210,7 +210,7 @@ class LiteLLMAdapter:
 
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""
-        text = self._secrets.scrubbed(str(getattr(error, "message", None) or error))
+        text = self._secrets.scrub(str(getattr(error, "message", None) or error))
         failure = chat.litellm_error(error, text, self._settings.base)
         if isinstance(failure, AuthError | RequestError) and failure.status is None:
             missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")

@@ -605,7 +605,7 @@ class Secrets:
 
     Example:
         >>> from synmod.lm import LanguageModel
-        >>> LanguageModel("openai/x", api_key="sk-12345678").secrets.scrubbed("wrong key sk-12345678")
+        >>> LanguageModel("openai/x", api_key="sk-12345678").secrets.scrub("wrong key sk-12345678")
         'wrong key ***'
     """
 
@@ -669,7 +669,7 @@ class Secrets:
         found = {*map(plain, self._given), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
         return frozenset(secret for secret in found if len(secret) >= SHORTEST_SECRET)
 
-    def scrubbed(self, text: str) -> str:
+    def scrub(self, text: str) -> str:
         """Return the text of an error, which may have been cut, with `***` for every secret."""
         return without_secrets(text, self.known(), cut=True)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from synmod.leaves import Json, is_array, is_object, mended
+from synmod.leaves import Json, is_array, is_object, mend
 
 from .prompt import json_text
 from .records import LMChunk
@@ -83,10 +83,10 @@ class _Pieces(list[str]):
 def whole_texts(json: Json) -> Json:
     """Return JSON with whole texts."""
     if isinstance(json, _Pieces):
-        return mended("".join(json))
+        return mend("".join(json))
     if is_array(json):
         return [whole_texts(part) for part in json]
-    return {mended(key): whole_texts(part) for key, part in json.items()} if is_object(json) else mended(json)
+    return {mend(key): whole_texts(part) for key, part in json.items()} if is_object(json) else mend(json)
 
 
 def text_of(content: Json) -> str:
@@ -378,7 +378,7 @@ class Assembly:
             if "\ud800" <= text[-1:] <= "\udbff":  # the other half comes with the next piece
                 self._halves[key] = text[-1]
                 text = text[:-1]
-            text = mended(text)
+            text = mend(text)
         elif text and self._halves:
             text = "\ufffd" * len(self._halves.pop(key, "")) + text
         if text:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, make_file, scrubbed
+from synmod.leaves import aio, make_file, scrub
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -338,7 +338,7 @@ class Recorder(Hook):
         if isinstance(self._target, list):
             self._target.append(row)
             return
-        line = f"{scrubbed(json.dumps(row, ensure_ascii=False))}\n"
+        line = f"{scrub(json.dumps(row, ensure_ascii=False))}\n"
         with _WRITING:
             if not self._is_begun:
                 self._is_begun = _begin(self._target)

@@ -427,7 +427,7 @@ class Tracer(Hook):
         calls = [_call_json(root) for root in self.roots]
         lm_calls = [_lm_call_json(call) for call in self.lm_calls]
         usage = plain(sum((Usage(**call["usage"]) for call in [*calls, *lm_calls]), NO_USAGE))
-        return leaves.scrubbed_json(
+        return leaves.scrub_json(
             {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
         )
 

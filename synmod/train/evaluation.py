@@ -673,7 +673,7 @@ class Evaluation:
             DataError: A target, an output or the result of a metric is not JSON; names its place.
         """
         fields = {name: recorded(getattr(self, name)) for name in self.__slots__}
-        return leaves.scrubbed_json(leaves.thaw({**fields, "metrics": dict(self.metrics)}))
+        return leaves.scrub_json(leaves.thaw({**fields, "metrics": dict(self.metrics)}))
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per run; cells with data hold JSON.

@@ -84,7 +84,7 @@ class History(list[dict[str, Any]]):
         for part in (*record["epochs"], record["spent"]):
             for name in _OF_THIS_PROCESS:
                 part.pop(name, None)
-        return leaves.scrubbed_json(record)
+        return leaves.scrub_json(record)
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain JSON."""
@@ -190,7 +190,7 @@ def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], c
     writer = csv.DictWriter(text, list(dict.fromkeys(chain(columns, *rows))))
     writer.writeheader()
     writer.writerows(
-        {name: leaves.scrubbed(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows
+        {name: leaves.scrub(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows
     )
     return leaves.write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
 

@@ -76,11 +76,11 @@ async def test_a_key_of_the_environment_is_one(monkeypatch):
     """It is known once it was read."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment-1")
     await sm.LanguageModel("openai/m").secrets.key()
-    assert leaves.scrubbed("a sk-of-the-environment-1 b") == "a *** b"
+    assert leaves.scrub("a sk-of-the-environment-1 b") == "a *** b"
 
 
 def test_keys_that_rotate_do_not_fill_the_memory():
     """The latest ones are kept."""
     leaves.remember_secrets(f"rotating-key-{number:06}" for number in range(3_000))
-    assert leaves.scrubbed("rotating-key-002999") == "***"
-    assert leaves.scrubbed("rotating-key-000001") == "rotating-key-000001"
+    assert leaves.scrub("rotating-key-002999") == "***"
+    assert leaves.scrub("rotating-key-000001") == "rotating-key-000001"

@@ -100,7 +100,7 @@ def test_secrets_are_keys_in_use_and_hidden_headers(monkeypatch):
     headers = {"A": SecretStr("Bearer secret-key-longer"), "B": SecretStr("short"), "X-Title": "Question Answering"}
     held = secrets(api_key="secret-key", headers=headers)
     assert held.known() == {"secret-key", "secret-key-longer", "Bearer secret-key-longer", "gsk-environment"}
-    assert held.scrubbed("secret-key-longer secret-key gsk-environment, short") == "*** *** ***, short"
+    assert held.scrub("secret-key-longer secret-key gsk-environment, short") == "*** *** ***, short"
     assert held.headers() == {"A": "Bearer secret-key-longer", "B": "short", "X-Title": "Question Answering"}
 
 
@@ -194,5 +194,5 @@ async def test_a_key_with_signs_is_found_however_it_is_written():
 def test_only_what_was_cut_is_taken_for_the_beginning_of_a_key():
     """Words that begin as a key does stay."""
     held = secrets(api_key="/home/user/keys.json")
-    assert held.scrubbed("/home/user/notes.txt") == "/home/user/notes.txt"
-    assert held.scrubbed("got '/home/user") == "got '***"
+    assert held.scrub("/home/user/notes.txt") == "/home/user/notes.txt"
+    assert held.scrub("got '/home/user") == "got '***"
