@@ -18,8 +18,12 @@ M = TypeVar("M", bound=BaseModel, default=Any)
 _SAMPLING: Final = frozenset(lm.SAMPLING)
 _SYNONYMS: Final = {
     **dict.fromkeys(("lm", "llm", "model"), "language_model"),
-    **dict.fromkeys(("system_prompt", "system_message", "system", "role", "goal", "backstory"), "instructions"),
-    **dict.fromkeys(("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops"), "max_steps"),
+    **dict.fromkeys(
+        ("system_prompt", "system_message", "system", "role", "goal", "backstory", "state_modifier"), "instructions"
+    ),
+    **dict.fromkeys(
+        ("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops", "recursion_limit"), "max_steps"
+    ),
     **dict.fromkeys(("functions", "toolkit"), "tools"), **dict.fromkeys(("demos", "few_shot"), "examples"),
     **dict.fromkeys(
         ("signature", "response_model", "output_type", "result_type", "output_schema", "output_model"), "data_model"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterable
 from functools import lru_cache, wraps
 from random import Random
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from synmod.errors import ArgumentError, BadNameError
 
@@ -69,6 +69,13 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
 
 
+_OF_OTHERS: Final = {
+    "verbose": "progress", "loss": "reward", "num_epochs": "epochs", "max_epochs": "epochs", "filename": "path",
+    "to_file": "path", "show_progress": "progress", "num_threads": "concurrency", "num_workers": "concurrency",
+}  # fmt: skip
+"""Keywords of other libraries, each with ours."""
+
+
 def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
     """Make a function, or an `__init__`, raise ArgumentError for an unknown keyword; the message lists the known ones.
 
@@ -92,7 +99,8 @@ def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
         try:
             for word in kwargs:
                 if word not in known:
-                    hint = did_you_mean(word, known)
+                    ours = _OF_OTHERS.get(word)
+                    hint = f" Did you mean {ours!r}?" if ours in known else did_you_mean(word, known)
                     name = fn.__qualname__.removesuffix(".__init__")
                     raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(known)}.")
             return fn(*args, **kwargs)

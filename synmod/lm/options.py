@@ -66,7 +66,7 @@ _NUMBERS: Final = frozenset(
 # Keywords of other libraries -> their names here.
 _ELSEWHERE: Final = {
     "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
-    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key",
+    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "temp": "temperature",
     "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
 }  # fmt: skip
 
@@ -352,7 +352,7 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
-_VALUE: Final = re.compile(r"[^\r\n\0\x80-\U0010ffff]*")
+_VALUE: Final = re.compile(r"[\x01-\x09\x0b\x0c\x0e-\x7f]*")  # ASCII on one line
 _HIDDEN: Final = frozenset({"api_key", "api_base", "headers"})  # not even shown in errors
 _SECRET_HEADER: Final = re.compile(r"auth|cookie|key|secret|token", re.IGNORECASE)  # in its name: hidden as a SecretStr
 

@@ -42,7 +42,7 @@ async def load_examples(
 
     Args:
         source: Data models, dicts, `Example`s or `(inputs, target)` pairs in a list or any other iterable, sync or
-            async; a path that ends with `.jsonl`, `.json` or `.csv`; a table of pandas, polars, pyarrow,
+            async; a path that ends with `.jsonl`, `.json`, `.csv` or `.tsv`; a table of pandas, polars, pyarrow,
             or Hugging Face.
         y: The name of the target field, or a list of such names; or the targets, one per row.
         program: Its inputs decide which fields are inputs; without `y` the others are the target.
@@ -285,31 +285,66 @@ def _file(path: Path) -> Iterator[tuple[str, Any]]:
         OSError: It cannot be opened.
     """
     kind = path.suffix.lower()
-    if kind not in (".jsonl", ".json", ".csv"):
-        raise ArgumentError(f"load_examples: {path}: it reads .jsonl, .json and .csv.")
+    if kind not in (".jsonl", ".json", ".csv", ".tsv"):
+        raise ArgumentError(
+            f"load_examples: {path}: it reads .jsonl, .json, .csv and .tsv. Read another kind with a library of "
+            "tables, such as pandas, and give the table."
+        )
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        if kind == ".csv":
+        text = _decoded(path.read_bytes())
+        if kind in (".csv", ".tsv"):
             yield from _lines_of_csv(text)
         elif kind == ".jsonl":
             for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
                     yield f"line {number}", _parsed(line)
         else:
-            rows: Any = parse_json(text)
-            if not isinstance(rows, list):
-                raise DataError("the file holds no list of rows.")
-            yield from ((f"row {number}", row) for number, row in enumerate(cast("list[Any]", rows)))
+            yield from ((f"row {number}", row) for number, row in enumerate(_listed(text)))
     except (ValueError, csv.Error) as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _parsed(line: str) -> Any:
-    """Return a line of JSON, or the error that it is."""
+def _decoded(content: bytes) -> str:
+    """Return the text of a file in UTF-8 (DataError for another encoding)."""
     try:
-        return parse_json(line)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"line {line}: the text is not in UTF-8 ({error.reason}); save the file as UTF-8, or read it with its own "
+            "encoding and give the rows."
+        ) from None
+
+
+def _listed(text: str) -> list[Any]:
+    """Return the rows in the text of a JSON file (DataError where it holds something else than a list)."""
+    try:
+        rows: Any = parse_json(text)
     except ValueError as error:
-        return DataError(str(error))
+        first = text.strip().partition("\n")[0]
+        hint = "" if isinstance(_parsed(first), Exception) else " A file of one row per line is called .jsonl."
+        raise DataError(f"{error}{hint}") from None
+    if not isinstance(rows, list):
+        raise DataError(f"the file holds {_shape(rows)}; wanted a list of rows, [{{...}}, {{...}}].")
+    return cast("list[Any]", rows)
+
+
+def _parsed(line: str) -> Any:
+    """Return the row in a line of JSON, or the error that it is."""
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        line = line.rstrip()
+        has_comma = line.endswith(",") and not isinstance(_parsed(line[:-1]), Exception)
+        return DataError(f"{error}{' Leave out the comma at the end of the line.' if has_comma else ''}")
+    if isinstance(row, list):
+        return DataError("the line is a list; write one row per line, {...}, or call a file that is one list .json.")
+    return row
+
+
+def _shape(json: Any) -> str:
+    """Return what JSON is, in a few words."""
+    return f"an object of {', '.join(map(repr, json)):.100}" if is_object(json) else f"{json!r:.100}"
 
 
 def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
@@ -319,7 +354,9 @@ def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
         DataError: No header, or one that names a column twice.
     """
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # of the process; a lower one would cut documents
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    first = text.partition("\n")[0]
+    delimiter = next((mark for mark in ",;\t" if mark in first), ",")  # spreadsheets of half the world write semicolons
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header = next(reader, cast("list[str]", []))
     if not header or len(set(header)) != len(header):
         raise DataError(f"the first line names the columns, each once; it is {header!r:.200}.")

@@ -259,10 +259,11 @@ def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, 
 def _check_known(who: str, output: Targets, names: Iterable[str]) -> None:
     """Raise SchemaError for the name of a field that no output has."""
     if unknown := output.unknown(names):
+        new = {unknown[0]: next(iter(output.fields))} if len(output.fields) == 1 else "{...}"
         raise SchemaError(
             f"{who}: no output has the field {unknown[0]!r} of the target; it has {', '.join(output.fields)}."
             f"{did_you_mean(unknown[0], output.fields)} in_mask=[...] names what counts, "
-            "sm.load_examples(rename={...}) gives columns other names."
+            f"sm.load_examples(rename={new}) gives columns other names."
         )
 
 

@@ -163,7 +163,7 @@ def inputs_for(program: Module, example: Example) -> Any:
             given = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
             return Several(fitted_by_name(part, given.get(name)) for name, part in parts.items())
         declared = leaves(declared)[0]  # the others have defaults
-    return inputs if is_wrapped else fitted(declared, inputs)
+    return inputs if is_wrapped else fitted_by_name(declared, inputs)
 
 
 def fitted(declared: Any, inputs: Any) -> Any:
@@ -181,7 +181,7 @@ def fitted(declared: Any, inputs: Any) -> Any:
 
 
 def fitted_by_name(declared: Any, given: Any) -> Any:
-    """Return one input of several; a bare value stands for the only field that the input has."""
+    """Return one input as a data model; a bare value stands for the only field that the input has."""
     is_bare = not isinstance(given, DataModel | JsonDataModel | None) and not is_object(given)
     if is_bare and isinstance(declared, SymbolicDataModel) and len(declared.keys()) == 1:
         return fitted(declared, {declared.keys()[0]: given})
@@ -334,11 +334,25 @@ class Columns:
                 return Example(None, inputs, None if target is _ABSENT else self.targets.read(target))
             inputs = as_json(inputs)
         if isinstance(inputs, Mapping):
-            return self._split(cast("Mapping[Any, Any]", inputs), target)
+            fields = cast("Mapping[Any, Any]", inputs)
+            return self.example(self._record(fields)) if self._is_record(fields) else self._split(fields, target)
+        if target is _ABSENT and isinstance(inputs, str) and len(self._fields) == 1 and self._single is not None:
+            return Example(None, self._wrapped(inputs))
         if target is _ABSENT:
             kind = type(inputs).__name__
             raise DataError(f"it is a {kind}; give a data model, a dict, an Example, or a pair.")
         return Example(None, self._wrapped(inputs), self.targets.read(target))
+
+    def _is_record(self, row: Mapping[Any, Any]) -> bool:
+        """Whether a row is an Example as JSON: `{"inputs": ..., "target": ...}`, of a program without such an input."""
+        return (
+            "inputs" in row and "inputs" not in self._fields and bool(self._fields) and {*row} <= {*Example.__slots__}
+        )
+
+    def _record(self, row: Mapping[Any, Any]) -> Example:
+        """Return the Example that a row is as JSON; errors of `_mark`."""
+        marks = {name: _mark(name, row[name]) for name in ("id", "group") if row.get(name) is not None}
+        return Example(marks.get("id"), row["inputs"], row.get("target"), row.get("extra") or {}, marks.get("group"))
 
     def _is_input(self, row: Any, *, has_target: bool) -> bool:
         """Whether a data model is inputs as a whole: no field of it belongs to the target."""
@@ -367,14 +381,14 @@ class Columns:
         self._check_required(fields)
         rest = [name for name in fields if name not in self._fields and name not in marks]
         if chosen is None and self._fields:
-            self._check_known(rest)
+            self._check_known({name: fields[name] for name in rest})
         targets = (rest if self._fields else []) if chosen is None else [name for name in chosen if name in fields]
         inputs = [*self._fields] or [name for name in rest if name not in targets]
         for name in rest:
             twin = twin_of(name, self._fields)
             if twin is not None and twin not in fields:
                 raise DataError(f"the column {name!r} is not an input. Did you mean {twin!r}?")
-        target: Any = {name: fields[name] for name in targets} or None if given is _ABSENT else given
+        target: Any = self._target({name: fields[name] for name in targets}) if given is _ABSENT else given
         return Example(
             row_id,
             self._wrapped({name: fields[name] for name in inputs if name in fields}),
@@ -383,7 +397,19 @@ class Columns:
             group,
         )
 
-    def _check_known(self, rest: Sequence[str]) -> None:
+    def _target(self, columns: Mapping[str, Any]) -> Any:
+        """Return the target in its columns: the object in the only one, where that has the fields of the output."""
+        if len(columns) != 1:
+            return columns or None
+        ((name, value),) = columns.items()
+        return value if self._is_whole(name, value) else columns
+
+    def _is_whole(self, name: str, value: Any) -> bool:
+        """Whether a column that is no field of the output holds an object of such fields."""
+        known = self.targets.fields
+        return name not in known and is_object(value) and bool(value) and all(key in known for key in value)
+
+    def _check_known(self, rest: Mapping[str, Any]) -> None:
         """Raise DataError for columns that are neither inputs nor outputs, where none is named as the target."""
         other = self.targets.unknown(rest)
         if not other:
@@ -391,13 +417,15 @@ class Columns:
         known = {**self._fields, **self.targets.fields}
         twins = {name: twin for name in other if (twin := twin_of(name, known))}
         meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(other[0], known)
-        wanted = [name for name in rest if name not in other] or other
+        wanted = [name for name, value in rest.items() if name not in other or self._is_whole(name, value)]
         y = repr(wanted[0] if len(wanted) == 1 else wanted)
-        remedy = (
-            f"Rename it: sm.load_examples(rename={twins})"
-            if twins
-            else f"Name the target, y={y}, and other columns are extra"
-        )
+        if twins:
+            remedy = f"Rename it: sm.load_examples(rename={twins})"
+        elif wanted:
+            remedy = f"Name the target, y={y}, and other columns are extra"
+        else:
+            new = {other[0]: next(iter(self.targets.fields))}
+            remedy = f"Rename the target, as in sm.load_examples(rename={new}), and leave out other columns"
         subject = f"the column {other[0]!r} is" if len(other) == 1 else f"the columns {', '.join(map(repr, other))} are"
         raise DataError(
             f"{subject} neither an input ({', '.join(self._fields)}) nor a field of the output "
@@ -432,7 +460,12 @@ class Columns:
         """Raise DataError where an input is missing."""
         for name in self._required:
             if name not in fields and not self._keeps_inputs:
-                raise DataError(f"there is no input {name!r}.{did_you_mean(name, fields)}")
+                twin = twin_of(name, fields)
+                rename = f" Rename it: sm.load_examples(rename={{{twin!r}: {name!r}}})." if twin else ""
+                names = ", ".join(map(repr, fields)) or "none"
+                raise DataError(
+                    f"there is no input {name!r}.{did_you_mean(name, fields)}{rename} The columns are {names:.300}."
+                )
 
     def _wrapped(self, inputs: Any) -> Any:
         """Return inputs as data models, as far as the program declares them.
@@ -462,21 +495,27 @@ class Columns:
             if self._symbols:
                 given = {**self._defaults, **inputs}
                 return {name: fitted_by_name(symbol, given[name]) for name, symbol in self._symbols.items()}
-        return inputs if self._single is None else fitted(self._single, inputs)
+        return inputs if self._single is None else fitted_by_name(self._single, inputs)
 
 
 _ABSENT: Final = object()
 _EMPTY: Final = ("", None)
+_BOOLS: Final = {"yes": True, "no": False, "1": True, "0": False, "1.0": True, "0.0": False}
+"""What tables write for true and false, beside these words themselves."""
 
 
 def _read_cell(cell: Any, schema: Schema, only: Schema | None) -> Any:
     """Return a text by the schema of its field: as it is where that allows it, else as JSON, where it is some.
 
     Args:
-        cell: The text; anything else is returned as it is, but for a whole number written as a float.
+        cell: The text; anything else is returned as it is, but for 1 and 0 where the field is a bool, and a whole
+            number written as a float.
         schema: That of the field.
         only: That of the only field in it, for which a bare value may stand.
     """
+    word = _BOOLS.get(str(cell).strip().lower())
+    if word is not None and is_valid(schema, word) and not is_valid(schema, cell):
+        return word
     if isinstance(cell, float) and cell.is_integer() and not is_valid(schema, cell + 0.5):
         return int(cell)  # pandas has no whole numbers in a column with empty cells
     if not isinstance(cell, str) or is_valid(schema, cell):

@@ -212,6 +212,15 @@ async def test_a_misspelt_input_of_a_row_is_named():
         await sm.load_examples([{"txt": "a", "team": "b"}], program=sorter())
 
 
+async def test_keywords_of_other_libraries_name_ours():
+    """Beside the list of all."""
+    program = sorter()
+    with pytest.raises(ArgumentError, match="unknown keyword 'loss'. Did you mean 'reward'?"):
+        program.compile(loss="exact_match")
+    with pytest.raises(ArgumentError, match="unknown keyword 'verbose'. Did you mean 'progress'?"):
+        await program.evaluate([], verbose=0)
+
+
 def test_names_of_other_libraries_name_ours():
     """As functions of the front door do."""
     with pytest.raises(AttributeError, match="no attribute 'Predict'. Did you mean 'Generator'?"):

@@ -325,3 +325,88 @@ def test_an_example_as_json():
     """Data models as objects."""
     rest = {"target": {"label": "b"}, "extra": {"n": 1}, "group": "g"}
     assert sm.Example("1", Text(text="a"), **rest).to_json() == {"id": "1", "inputs": {"text": "a", "n": None}, **rest}
+
+
+# -- as people write them ----------------------------------------------------------------------------------------------
+
+
+class Words(sm.DataModel):
+    """A text alone."""
+
+    text: str
+
+
+def labels(output=None):
+    """A program of one input and one output field."""
+    return sm.Sequential([sm.Input(Words), sm.Generator(output or {"label": str})])
+
+
+class Rows:
+    """A table by `to_dicts`."""
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def to_dicts(self):
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("semicolons.csv", "text;label\r\na, b;x\r\n"),
+        ("tabs.csv", "text\tlabel\na, b\tx\n"),
+        ("tabs.tsv", "text\tlabel\na, b\tx\n"),
+        ("records.jsonl", '{"inputs": {"text": "a, b"}, "target": {"label": "x"}}\n'),
+        ("records.json", '[{"id": 7, "inputs": {"text": "a, b"}, "target": "x"}]'),
+    ],
+)
+async def test_files_of_spreadsheets_and_records(tmp_path, name, text):
+    """Columns between semicolons or tabs; Examples as JSON."""
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    (row,) = await sm.load_examples(tmp_path / name, program=labels())
+    target = row.target if isinstance(row.target, str) else row.target["label"]
+    assert (row.inputs.text, target) == ("a, b", "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("x.csv", "text,label\na,b\nh\u00e9,x\n".encode("latin-1"), "line 3: the text is not in UTF-8 .* save"),
+        ("x.xlsx", b"PK", "Read another kind with a library of tables"),
+        ("x.jsonl", b'{"text": "a"},\n', "Leave out the comma at the end of the line"),
+        ("x.jsonl", b'{"text": "a",\n', r"not JSON: [^.]*\.$"),
+        ("x.jsonl", b'[{"text": "a"}]\n', r"line 1: the line is a list; .* \.json\."),
+        ("x.json", b'{"text": "a"}\n{"text": "b"}\n', r"one row per line is called \.jsonl"),
+        ("x.json", b'{"data": []}', "holds an object of 'data'; wanted a list of rows"),
+        ("x.csv", b"Text,label\na,x\n", r"no input 'text'.*rename={'Text': 'text'}.* The columns are 'Text', 'label'"),
+        ("x.csv", b"text,team\na,x\n", r"Rename the target, as in sm.load_examples\(rename={'team': 'label'}\)"),
+        ("x.jsonl", b'{"text": "a", "gold": {"label": "x"}}', "Name the target, y='gold'"),
+    ],
+)
+async def test_a_fault_of_a_file_names_its_remedy(tmp_path, name, content, wanted):
+    """Beside the line and the column."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(sm.SynmodError, match=wanted):
+        await sm.load_examples(tmp_path / name, program=labels())
+
+
+async def test_a_column_that_holds_the_whole_target():
+    """As the only one that y= names."""
+    (row,) = await sm.load_examples([{"text": "a", "gold": {"label": "x"}}], "gold", program=labels())
+    assert row.target == {"label": "x"}
+
+
+@pytest.mark.parametrize("source", [["a"], [("a", "x")], [sm.Example(None, "a", "x")]])
+async def test_a_bare_value_stands_for_the_only_field_of_the_input(source):
+    """As it does for that of the output; also where a text is the row."""
+    (row,) = await sm.load_examples(source, program=labels())
+    assert row.inputs.text == "a"
+
+
+@pytest.mark.parametrize("cell", ["yes", "1", "1.0", "TRUE", 1, 1.0, True])
+async def test_words_of_tables_for_true(cell):
+    """Where the field takes no such text or number."""
+    source = Rows({"text": "a", "is_new": cell})
+    (row,) = await sm.load_examples(source, program=labels({"is_new": bool}))
+    assert row.target == {"is_new": True}
