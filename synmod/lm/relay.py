@@ -128,16 +128,21 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
 
     async def put(self, chunk: LMChunk, clock: Clock, untimed: Callable[[float], AbstractContextManager[None]]) -> None:
         """Deliver a piece once the previous one was read, untimed; do nothing if the reader has left the block. Hot."""
-        if self._chunk is not None and self._is_open:
+        if self._is_full:
             began = clock.now()
             await aio.checkpoint()  # a reader that keeps up takes its turn
-            if self._chunk is not None or clock.now() - began > _TURN_S:
+            if self._is_full or clock.now() - began > _TURN_S:
                 with untimed(began):
-                    while self._chunk is not None and self._is_open:
+                    while self._is_full:
                         await self._room.wait()
         if self._is_open:
             self._chunk = chunk
             self._arrival.wake()
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether a piece waits for its reader."""
+        return self._chunk is not None and self._is_open
 
     @property
     def is_read_here(self) -> bool:
