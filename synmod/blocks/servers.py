@@ -123,7 +123,7 @@ async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
 
     Raises:
         ConfigError: A name is that of no tool ('Did you mean').
-        ToolError: The server refuses the list, lists no tools, or does not end.
+        ToolError: The server refuses the list, lists no tools, or does not end; or the list is not one of MCP.
     """
     from mcp import MCPError
 
@@ -133,6 +133,11 @@ async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
             page = await client.list_tools(cursor=cursor)
         except MCPError as error:
             raise errors.ToolError(f"mcp_tools: the MCP server refuses to list its tools: {error}") from None
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            where = ".".join(map(str, fault["loc"]))
+            text = f"the MCP server lists its tools against the protocol: {where}: {fault['msg']}"
+            raise errors.ToolError(f"mcp_tools: {text}.") from None
         listed += page.tools
         cursor = page.next_cursor
         if cursor is None:
@@ -197,11 +202,19 @@ def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
         if result.is_error:
             raise errors.ToolError(f"{name}: {text}")
         media = [*filter(None, map(_media, result.content))]
-        json: Json = text if media or result.structured_content is None else result.structured_content
+        json: Json = text if media else _structured(result.structured_content, text)
         is_wrapped = is_object(json) and json.keys() == {"result"}  # as servers wrap plain values
         return WithMedia(json["result"] if is_wrapped else json, media)
 
     return run
+
+
+def _structured(content: Any, text: str) -> Json:
+    """Return the structured part of a result; a text where there is none, or it is not JSON."""
+    try:
+        return text if content is None else data.frozen(content)
+    except errors.DataError:
+        return text or str(content)
 
 
 def _text(block: Any) -> str:

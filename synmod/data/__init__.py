@@ -26,16 +26,16 @@ from .models import (
     is_symbolic, label, label_of, model_of, schema_of, symbol, to_value, wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
-from .schema import Schema, parts_of, portable, rereferenced, target_of, trusted_schema, unchecked_schema
+from .schema import Schema, is_unchecked, parts_of, portable, rereferenced, target_of, trusted_schema, unchecked_schema
 from .subschema import includes
 
 __all__ = [
     "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
     "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema",
     "Score", "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
-    "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_valid", "items_of",
-    "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json",
-    "parts_of", "plain_json", "portable", "problems", "rereferenced", "schema_from", "schema_of", "schema_of_class",
-    "symbol", "target_of", "thaw", "to_value", "trusted_schema", "typed_instance", "unchecked_schema", "validate",
-    "validator_faults", "with_items", "wrap",
+    "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_unchecked", "is_valid",
+    "items_of", "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen",
+    "parse_json", "parts_of", "plain_json", "portable", "problems", "rereferenced", "schema_from", "schema_of",
+    "schema_of_class", "symbol", "target_of", "thaw", "to_value", "trusted_schema", "typed_instance",
+    "unchecked_schema", "validate", "validator_faults", "with_items", "wrap",
 ]

@@ -24,6 +24,7 @@ from .schema import (
     IsValid,
     Schema,
     is_recursive,
+    is_unchecked,
     steps_of,
     subschemas,
     target_of,
@@ -74,6 +75,8 @@ def schema_from(json: Json, *, root: Root = "object") -> Schema:
 
     Source: jsonschema's `check_schema`; differs: closed, bounded, once for each schema.
     """
+    if is_unchecked(json):
+        return json
     if is_object(json) and not _NAMES.isdisjoint(json):  # references inside the schema do not need them
         json = {key: value for key, value in json.items() if not (key in _NAMES and type(value) is str)}
     schema = trusted_schema(json)

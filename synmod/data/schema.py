@@ -280,8 +280,17 @@ def unchecked_schema(json: Json) -> Schema:
         DataError: It is not JSON.
     """
     schema = _new_schema(frozen(json, _MAX_NESTING, SchemaTooComplex))
-    schema.checked, schema.validator = True, lambda _: True
+    schema.checked, schema.validator = True, _is_anything
     return schema
+
+
+def is_unchecked(schema: Json) -> TypeGuard[Schema]:
+    """Whether a schema is that of somebody else, which is not checked."""
+    return isinstance(schema, Schema) and schema.validator is _is_anything
+
+
+def _is_anything(_: Json) -> bool:
+    return True
 
 
 def _new_schema(written: Json) -> Schema:

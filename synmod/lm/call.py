@@ -394,8 +394,8 @@ def _with_tools_in_text(call: ModelCall, request: LMRequest, asked: LMRequest, r
     An adapter may have `drops_tools`: whether its server is known to drop the tools of a request.
     """
     may_drop = call.model.settings.base is not None and hasattr(call.model.adapter, "drops_tools")
-    called = reply.tool_calls or reply.reasoning or not may_call(request)
-    if not may_drop or called or asked.structured is not None or call.relay or call.requests >= call.allowed:
+    is_other = reply.tool_calls or reply.reasoning or reply.finish_reason == "content_filter" or not may_call(request)
+    if not may_drop or is_other or asked.structured is not None or call.relay or call.requests >= call.allowed:
         return None
     return replace(request, structured="calls")
 

@@ -32,7 +32,7 @@ from .prompt import json_text, schema_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
 from .replies import answer_name, end_of, schema_name, sent_back, tool_fields
 from .streaming import MOST_BODY, Assembly, Thinking, error_in, read_json, reasoning_of, text_of
-from .text_calls import may_call, read_in_text, with_tools_in_text
+from .text_calls import may_call, read_in_text, structured_of, with_tools_in_text
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -149,7 +149,7 @@ class DirectAdapter:
 
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
-        if may_call(request) and (request.structured or self._level(request)) == "calls":
+        if self._level(request) == "calls":
             asked = with_tools_in_text(request)
             return exchange(
                 self._secrets, lambda key: read_in_text(self._received(asked, key, streams=streams), request)
@@ -267,16 +267,19 @@ class DirectAdapter:
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        body = self._endpoint.body(request, request.structured or self._level(request)) | (STREAMING if streams else {})
+        body = self._endpoint.body(request, self._level(request)) | (STREAMING if streams else {})
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
 
     def _level(self, request: LMRequest) -> str:
-        """Return how to request a schema: of OpenAI natively; of others beside tools as one more tool, or in text.
+        """Return how to request a schema, where the request leaves it open.
 
-        Other servers turn `response_format` into a grammar, which leaves the model no way to call a tool.
+        That is natively of OpenAI, and of others beside tools as one more tool, or in text: they turn `response_format`
+        into a grammar, which leaves the model no way to call a tool.
         """
+        if (level := structured_of(request)) is not None:
+            return level
         if self._base is None or not may_call(request):
             return "schema"
         return "calls" if self.drops_tools else "tool"

@@ -29,7 +29,7 @@ from . import chat_completions as chat, options
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .streaming import Assembly, whole_texts
-from .text_calls import may_call, read_in_text, with_tools_in_text
+from .text_calls import may_call, read_in_text, structured_of, with_tools_in_text
 
 _CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
@@ -160,7 +160,7 @@ class LiteLLMAdapter:
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = self._endpoint.body(request, request.structured or self._level(with_tools=bool(request.tools)))
+        body = self._endpoint.body(request, structured_of(request) or self._level(with_tools=bool(request.tools)))
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(_CONNECT_S, limit)),

@@ -7,25 +7,38 @@ the turns of earlier calls and their results are text.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
-from synmod.data import parse_json, portable, rereferenced, trusted_schema
+from synmod.data import is_unchecked, parse_json, portable, rereferenced, trusted_schema
 from synmod.errors import DataError, ModelError
-from synmod.leaves import Json, is_object, unused
+from synmod.leaves import Json, aio, is_object, unused
 
 from .prompt import json_text, value_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
+from .replies import read_reply
 
+_LARGE: Final = 2**16  # characters that are read in a worker thread
 _DEFINITIONS: Final = "#/$defs/"
 _TEXT: Final[Json] = {
     "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False,
 }  # fmt: skip
 """The parameters of the answer to a request without a schema."""
 
+_ANY_OBJECT: Final = trusted_schema({"type": "object"})
+_CALL: Final = trusted_schema(
+    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name", "arguments"]}
+)
+
 
 def may_call(request: Any) -> bool:
     """Whether the model may call a tool."""
     return bool(getattr(request, "tools", None)) and request.tool_choice != "none"  # a batch of texts has none
+
+
+def structured_of(request: Any) -> str | None:
+    """Return how a request wants its schema; None for the best way, as `calls` means where no tool may be called."""
+    return None if request.structured == "calls" and not may_call(request) else request.structured
 
 
 def with_tools_in_text(request: LMRequest) -> LMRequest:
@@ -60,7 +73,8 @@ async def read_in_text(
     async with aclosing(items):
         async for item in items:
             if isinstance(item, LMReply):
-                yield _with_call(item, request)
+                work = partial(_with_call, item, request)
+                yield await aio.to_thread(work, abandon=True) if len(item.text) > _LARGE else work()
             elif isinstance(item, ModelError):
                 yield item
             elif item.reasoning:
@@ -93,8 +107,10 @@ def _schema_of_calls(functions: list[Any]) -> Any:
     definitions: dict[str, Json] = {}
     for place, function in enumerate(functions):
         to = f"{_DEFINITIONS}{place}_"
+        parameters: Any = function["parameters"]
         moved: Any = rereferenced(
-            portable(function["parameters"]), lambda reference, to=to: to + reference.removeprefix(_DEFINITIONS)
+            _ANY_OBJECT if is_unchecked(parameters) else portable(parameters),
+            lambda reference, to=to: to + reference.removeprefix(_DEFINITIONS),
         )
         definitions |= {f"{place}_{name}": part for name, part in moved.get("$defs", {}).items()}
         arguments = {name: part for name, part in moved.items() if name != "$defs"}
@@ -120,7 +136,7 @@ def _turns(messages: tuple[Message, ...]) -> list[Message]:
         if is_result:
             content: Json = turn["content"]
             text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
-            text = f"The result of {names.get(turn['tool_call_id'], 'the call')}:\n{text}"
+            text = f"The result of {names.get(turn['tool_call_id'], 'the call')}: {_on_one_line(text)}"
             if follows_result:
                 text = f"{turns.pop()['content']}\n{text}"
             turns.append(message("user", text))
@@ -134,23 +150,28 @@ def _turns(messages: tuple[Message, ...]) -> list[Message]:
     return turns
 
 
+def _on_one_line(text: str) -> str:
+    """Return a result as JSON on one line, so that nothing in it can pass for another turn, result or part."""
+    try:
+        return value_text(parse_json(text))
+    except DataError:
+        return value_text(text)
+
+
 def _line(name: str, arguments: str, **_: Json) -> str:
     """Return a call as the model writes it; the arguments are the text of JSON."""
     return f'{{"name":{json_text(name)},"arguments":{arguments}}}'
 
 
 def _with_call(reply: LMReply, request: LMRequest) -> LMReply:
-    """Return a reply with the call that its text is; if that is the answer, with the answer as its text."""
-    try:
-        call = parse_json(reply.text.strip())
-    except DataError:
-        return reply
-    if not is_object(call) or not {"name", "arguments"} <= call.keys():
+    """Return a reply with the call in its text; if that is the answer, with the answer as its text."""
+    call: Any = read_reply(reply.text, _CALL, inside=reply.finish_reason != "length").json
+    if not is_object(call):
         return reply
     if call["name"] != _answer_name(request):
         calls: Any = ({"function": call},)
         return replace(reply, text="", tool_calls=calls)
-    answer = call["arguments"]
+    answer: Any = call["arguments"]
     if request.schema is None and is_object(answer) and isinstance(answer.get("text"), str):
-        return replace(reply, text=answer["text"])
-    return replace(reply, text=json_text(answer))
+        answer = answer["text"]
+    return replace(reply, text=answer if isinstance(answer, str) else json_text(answer))

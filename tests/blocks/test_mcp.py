@@ -1,6 +1,7 @@
 """Tools of MCP servers: a real server of the `mcp` package over stdio."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -149,11 +150,13 @@ def served(*pages, call=None, name="shop"):
 
 OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}}
 ODD = {
-    "a tuple of draft 7": {"type": "array", "items": [{"type": "number"}, {"type": "number"}]},
-    "a look-ahead": {"type": "string", "pattern": "^(?!-).+$"},
-    "a bound of draft 4": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
-    "an unknown type": {"type": "file"},
-    "a reference to nothing": {"$ref": "#/$defs/Nothing"},
+    "a tuple of draft 7": {"properties": {"p": {"type": "array", "items": [{"type": "number"}, {"type": "number"}]}}},
+    "a look-ahead": {"properties": {"p": {"type": "string", "pattern": "^(?!-).+$"}}},
+    "a bound of draft 4": {"properties": {"p": {"type": "number", "minimum": 0, "exclusiveMinimum": True}}},
+    "an unknown type": {"properties": {"p": {"type": "file"}}},
+    "a reference to nothing": {"properties": {"p": {"$ref": "#/$defs/Nothing"}}},
+    "a named draft": {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"p": {"items": [{}]}}},
+    "a named document": {"$id": "urn:shop", "properties": {"p": {"$ref": "#shop"}}},
 }
 
 
@@ -166,7 +169,7 @@ async def test_a_schema_that_cannot_be_checked_is_offered_as_it_is(odd):
     def call(name, arguments):
         return CallToolResult(content=[TextContent(type="text", text=f"bad {arguments}")], is_error=True)
 
-    schema = {"type": "object", "properties": {"p": odd}}
+    schema = {"type": "object", **odd}
     lm = ScriptedLM([sm.ToolCall("1", "odd", {"p": [[]]}), "done"])
     async with sm.mcp_tools(served([("good", OPEN), ("odd", schema)], [("last", OPEN)], call=call)) as tools:
         await sm.Agent(tools, language_model=lm)(Query(question="?"))
@@ -176,6 +179,45 @@ async def test_a_schema_that_cannot_be_checked_is_offered_as_it_is(odd):
     assert [function["name"] for function in offered] == ["good", "odd", "last"]
     assert offered[1]["parameters"] == schema
     assert lm.requests[1].messages[-1]["content"] == "ToolError: odd: bad {'p': [[]]}"
+
+
+RAW = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        about = {"serverInfo": {"name": "shop", "version": "1"}, "capabilities": {"tools": {}}}
+        version = asked.get("params", {}).get("protocolVersion")
+        listed, result = {"tools": json.loads(sys.argv[1])}, {"protocolVersion": version, **about}
+        result = listed if asked["method"] == "tools/list" else result
+        if asked["method"] == "tools/call":
+            result = {"content": [], "structuredContent": {"price": float("nan")}}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@slow
+@pytest.mark.parametrize(
+    ("listed", "fault"),
+    [
+        ([{"name": "odd", "inputSchema": {"type": "array"}}], r"tools\.0\.inputSchema\.type: .*object"),
+        ([{"name": "odd"}], r"tools\.0\.inputSchema: Field required"),
+        ([{"name": "odd", "description": 5, "inputSchema": OPEN}], r"tools\.0\.description"),
+        ("none", "tools: .*list"),
+    ],
+)
+async def test_a_list_that_is_not_one_of_mcp_is_an_error_that_names_the_fault(listed, fault):
+    """It is ours, and not that of the package."""
+    with pytest.raises(sm.ToolError, match=f"against the protocol: {fault}"):
+        async with sm.mcp_tools([sys.executable, "-c", RAW, json.dumps(listed)]):
+            pass
+
+
+@slow
+async def test_a_structured_result_that_is_not_json_is_text():
+    """The agent goes on."""
+    async with sm.mcp_tools([sys.executable, "-c", RAW, json.dumps([{"name": "look", "inputSchema": OPEN}])]) as tools:
+        assert (await tools[0](a=1))["result"] == "{'price': nan}"
 
 
 @slow
