@@ -58,6 +58,10 @@ from typing import Any, NamedTuple
 class SynmodError(Exception):
     """The root of all errors that synmod raises."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickles and copies are made of: distributed changes how those of builtin errors are made."""
+        return type(self), self.args, self.__dict__
+
 
 class SynmodWarning(UserWarning):
     """The one category of synmod's warnings."""

@@ -212,7 +212,7 @@ def comparing(
             _check_known(who, reader, expected)
             if is_exact:
                 try:
-                    reader.read(expected)
+                    reader.check(expected)
                 except DataError as error:
                     raise SchemaError(f"{who}: {error}") from None
 

@@ -132,10 +132,14 @@ class Targets:
         if not is_object(json):
             return json if self._takes_bare(json, place) else target
         other = self._check_names(json, place)
-        for name, value in json.items():
+        self.check(json, place)
+        return target if other else self._wrapped(json, place)
+
+    def check(self, fields: Mapping[str, Any], place: Sequence[str | int] = ("target",)) -> None:
+        """Raise DataError for a field that has another value than its schema allows; errors of `read`."""
+        for name, value in fields.items():
             if name in self.fields:
                 _check_value(self.fields[name], value, (*place, name))
-        return target if other else self._wrapped(json, place)
 
     def _read_several(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of a program that returns several data models, in a nest like theirs."""

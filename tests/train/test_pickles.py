@@ -1,6 +1,7 @@
 """What a run leaves, records, traces and errors, can be pickled and copied deeply: for worker processes and caches."""
 
 import copy
+import copyreg
 import pickle
 
 import pytest
@@ -78,10 +79,15 @@ async def test_every_public_record_can_be_pickled_and_copied():
 CLASSES = [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, BaseException)]
 
 
+@pytest.mark.parametrize("is_dask_imported", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_every_error_can_be_pickled_and_copied(cls, way):
-    """With its message, its notes and its attributes."""
+def test_every_error_can_be_pickled_and_copied(cls, way, is_dask_imported, monkeypatch):
+    """With its message, its notes and its attributes; distributed registers a way of its own for every error."""
+    monkeypatch.delitem(copyreg.dispatch_table, cls, raising=False)
+    if is_dask_imported:
+        tracebacks = pytest.importorskip("tblib.pickling_support")
+        monkeypatch.setitem(copyreg.dispatch_table, cls, tracebacks.pickle_exception)
     error = cls("it failed")
     error.add_note("in 'writer'")
     for number, name in enumerate(getattr(error, "__dict__", {})):

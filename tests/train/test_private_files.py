@@ -60,14 +60,15 @@ async def test_what_holds_prompts_or_data_is_for_its_owner_alone(tmp_path):
 async def test_what_exists_keeps_its_mode(tmp_path):
     """A folder or a file that its owner shares on purpose stays shared."""
     tmp_path.chmod(0o755)
-    for name in ("index.db", "calls.jsonl", "cassette.jsonl"):
+    names = ("index.db", "calls.jsonl", "cassette.jsonl")
+    for name in names:
         (tmp_path / name).touch(0o644)
         (tmp_path / name).chmod(0o644)
     await (index := sm.KeywordIndex(tmp_path / "index.db")).add([{"id": "1", "text": "tea"}])
-    await index.aclose()  # else its log lies beside it
+    await index.aclose()
     model = RecordReplayLM(tmp_path / "cassette.jsonl", SchemaLM())
     with sm.hooks(sm.hooks_lib.Recorder(tmp_path / "calls.jsonl")):
         await sm.Generator(Answer, language_model=model)(Query(text="x"))
-    modes = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in tmp_path.iterdir() if path.stat().st_size}
-    assert modes == {"index.db": "0o644", "calls.jsonl": "0o644", "cassette.jsonl": "0o644"}
+    assert all((tmp_path / name).stat().st_size for name in names)
+    assert {oct(stat.S_IMODE((tmp_path / name).stat().st_mode)) for name in names} == {"0o644"}
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
