@@ -8,7 +8,7 @@ from tests import house
 
 LINES, FILES = 30_000, 128
 ROOM = 1.05
-HOPS = {"a call": 3, "a Generator call": 18, "a first call with build": 18, "a save": 20, "a load": 30}
+HOPS = {"a call": 3, "a Generator call": 18, "a first call with build": 18, "a save": 20, "a load": 32}
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def in_a_folder(data, seconds):
 def rows(scale=1.0):
     """Measure."""
     times = max(int(100 * scale), 20)
-    data = [sm.Example(str(i), sm.JsonDataModel(Question(text=f"x{i}")), "x") for i in range(times)]
+    data = [sm.Example(str(i), sm.JsonDataModel(Question(text=f"x{i}")), f"x{i}") for i in range(times)]
     per = times * (STEPS + 1)
     yield paired("a row of fit, added to its call and its reward", lambda: fit(data), lambda: by_hand(data),
                  budget=100, unit="µs", per=per, rounds=9 if scale >= 1 else 1)  # fmt: skip
