@@ -794,8 +794,7 @@ def _only_item(json: Json) -> Json:
 def _stated(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
     """Return the error for a successful answer without a reply: the one that it states, else that it has none."""
     text = secrets.scrub(json_text(json if error is None else {"error": error})[:_MOST_OF_ERROR])
-    fields = error if is_object(error) else {}
-    stated = [fields.get(key) for key in _STATUS_KEYS]
+    stated = [error.get(key) for key in _STATUS_KEYS] if is_object(error) else [error]
     status = next((int(code) for code in map(str, stated) if re.fullmatch("[45][0-9][0-9]", code)), None)
     if status is None and error is not None:
         words = re.sub(r"[^a-z]", "", " ".join(map(str, stated)).casefold())

@@ -315,7 +315,7 @@ class Assembly:
                 yield {"error": text.decode(errors="replace")} if is_error else None
             return
         self.has_ended = record == "[DONE]"
-        for item in record if is_array(record) else (record,):
+        for item in record if is_array(record) else (record,) if record is not None else ():
             yield {"error": item} if is_error and not (is_object(item) and "error" in item) else item
 
     def add(self, record: Any) -> LMChunk | None:
@@ -406,7 +406,14 @@ class Assembly:
 
 def error_in(record: dict[str, Json]) -> Json:
     """Return the error in a body or record; None if there is none."""
-    return record.get("error") or (record if record.get("object") == "error" else None)
+    if error := record.get("error"):
+        return error
+    is_stated = not record.get("choices") and any(isinstance(record.get(key), str | list) for key in _STATED)
+    return record if is_stated or record.get("object") == "error" else None
+
+
+_STATED: Final = ("detail", "errors", "error_msg", "message")
+"""Keys of the text of an error that is not under `error`."""
 
 
 def _chunk(added: dict[str, str]) -> LMChunk | None:

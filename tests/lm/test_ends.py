@@ -1,11 +1,13 @@
 """How replies end: only known words of success are success; and records that adapters of others return."""
 
+import json
+
 import pytest
 
 import synmod as sm
 from synmod.errors import BadReplyError, SynmodWarning, UnavailableError
 from synmod.testing import FunctionLM
-from tests.lm.loopback import Loopback, ask, completion
+from tests.lm.loopback import DONE, Answer, Loopback, ask, completion, record
 
 
 class Query(sm.DataModel):
@@ -155,3 +157,41 @@ async def test_a_field_of_a_piece_is_named(field, value):
         async with await lm("Hi", stream=True) as stream:
             async for _ in stream:
                 pass
+
+
+STATED = {
+    "a message of Cohere": ({"message": "too many requests"}, UnavailableError),
+    "a throttle of DashScope": ({"code": "Throttling.RateQuota", "message": "Slow down"}, sm.RateLimitError),
+    "a list of Cloudflare": ({"success": False, "errors": [{"code": 5007, "message": "No route"}]}, UnavailableError),
+    "details of FastAPI": ({"detail": [{"loc": ["body"], "msg": "field required"}]}, UnavailableError),
+    "a word of Baidu": ({"error_code": 336100, "error_msg": "high load"}, UnavailableError),
+    "a text of Ollama": ({"error": "model 'm' not found"}, sm.RequestError),
+}
+
+
+@pytest.mark.parametrize("form", ["whole", "streamed first", "streamed behind a piece"])
+@pytest.mark.parametrize(("body", "kind"), STATED.values(), ids=STATED)
+async def test_an_error_in_a_success_is_one_under_whatever_key(form, body, kind):
+    """The piece before it is no reply, though `[DONE]` comes behind it."""
+    event = b"data: " + json.dumps(body).encode() + b"\n\n"
+    before = (record({"content": "Hel"}),) if form.endswith("piece") else ()
+    answer = Answer(200, body) if form == "whole" else Answer(packets=(*before, event, DONE))
+    async with Loopback(answer) as server:
+        lm = sm.LanguageModel("openai/m", api_base=server.base, attempts=1)
+        with pytest.raises(kind) as raised:
+            async with await lm("Hi", stream=form != "whole") as stream:
+                async for _ in stream:
+                    pass
+        await lm.aclose()
+    texts = ("too many", "Slow down", "No route", "field required", "high load", "not found")
+    assert any(text in str(raised.value) for text in texts)
+
+
+async def test_null_between_the_records_of_a_stream_is_nothing():
+    """Some servers keep the connection alive by it."""
+    packets = (b"data: null\n\n", record({"content": "Hello"}), b"data: null\n\n", record(finish_reason="stop"), DONE)
+    async with Loopback(Answer(packets=packets)) as server:
+        lm = sm.LanguageModel("openai/m", api_base=server.base, attempts=1)
+        async with await lm("Hi", stream=True) as stream:
+            assert [piece.text async for piece in stream if piece.text] == ["Hello"]
+        await lm.aclose()
