@@ -1,7 +1,6 @@
 """The tools of an MCP server, opened for a block. The `mcp` package is imported when a server is first opened."""
 
 import re
-import shlex
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from math import inf
@@ -100,6 +99,8 @@ def _target(server: Any, env: Mapping[str, str] | None) -> Any:
         return server
     if isinstance(server, (MCPServer, Server)) or hasattr(server, "__aenter__"):
         return server  # pyright: ignore[reportUnknownVariableType]  (of any type parameter)
+    import shlex
+
     if not isinstance(server, (str, list, tuple)):
         raise errors.ConfigError(f"mcp_tools: server is {server!r:.100}; {_SERVER_FORMS}.")
     try:

@@ -342,22 +342,22 @@ def _drop_default(schema: dict[str, Any]) -> None:
 # -- docstrings --------------------------------------------------------------------------------------------------------
 
 _TEXT: Final = r"[ \t]*(?P<text>.*(?:\n(?P=space)[ \t]+.*)*)"
-_SECTIONS: Final = (
-    re.compile(r"^(?:Args|Arguments|Parameters|Params):\n((?:[ \t]+.*\n|\n)+)", re.MULTILINE),  # Google
-    re.compile(r"^Parameters[ \t]*\n-+[ \t]*\n((?:.*\n)*?)(?=\S.*\n-+[ \t]*\n|\Z)", re.MULTILINE),  # NumPy
+_SECTIONS: Final = (  # compiled when first needed, to be imported fast
+    r"^(?:Args|Arguments|Parameters|Params):\n((?:[ \t]+.*\n|\n)+)",  # Google
+    r"^Parameters[ \t]*\n-+[ \t]*\n((?:.*\n)*?)(?=\S.*\n-+[ \t]*\n|\Z)",  # NumPy
 )
 _ENTRIES: Final = (
-    re.compile(rf"^(?P<space>[ \t]+)\*{{0,2}}(?P<name>\w+)(?: \(.*?\))?:{_TEXT}", re.MULTILINE),
-    re.compile(rf"^(?P<space>)(?P<name>\w+(?:, ?\w+)*)(?: ?:.*)?\n(?=[ \t]){_TEXT}", re.MULTILINE),
+    rf"^(?P<space>[ \t]+)\*{{0,2}}(?P<name>\w+)(?: \(.*?\))?:{_TEXT}",
+    rf"^(?P<space>)(?P<name>\w+(?:, ?\w+)*)(?: ?:.*)?\n(?=[ \t]){_TEXT}",
 )
-_SPHINX: Final = re.compile(rf"^(?P<space>):param (?:[^:\n]* )?(?P<name>\w+):{_TEXT}", re.MULTILINE)
+_SPHINX: Final = rf"^(?P<space>):param (?:[^:\n]* )?(?P<name>\w+):{_TEXT}"
 
 
 def _described(fn: Any) -> dict[str, str]:
     """Return the description of each parameter in a docstring, in the style of Google, NumPy or Sphinx."""
     text = f"{inspect.getdoc(fn) or ''}\n"
-    entries = [*_SPHINX.finditer(text)]
+    entries = [*re.finditer(_SPHINX, text, re.MULTILINE)]
     for section, entry in zip(_SECTIONS, _ENTRIES, strict=True):
-        if found := section.search(text):
-            entries += entry.finditer(found[1])
+        if found := re.search(section, text, re.MULTILINE):
+            entries += re.finditer(entry, found[1], re.MULTILINE)
     return {name.strip(): " ".join(each["text"].split()) for each in entries for name in each["name"].split(",")}

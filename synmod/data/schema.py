@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from json import JSONEncoder
 from typing import Any, Final, TypeAlias, TypeGuard, cast
@@ -186,6 +185,8 @@ def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
 
 def is_recursive(schema: Mapping[str, Any]) -> bool:
     """Whether a definition refers to itself, or a reference does not go to a definition."""
+    from graphlib import CycleError, TopologicalSorter
+
     if None in map(definition_of, references(schema)):
         return True
     targets = {name: set(map(definition_of, references(part))) for name, part in schema.get("$defs", {}).items()}

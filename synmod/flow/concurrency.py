@@ -19,7 +19,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Sized
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FrameType, TracebackType
@@ -197,6 +196,8 @@ def _run_beside(coroutine: Coroutine[Any, Any, T], context: contextvars.Context)
     def work() -> T:
         with asyncio.Runner() as runner:
             return runner.run(main(), context=context)
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1, "synmod.run") as threads:
         future = threads.submit(work)

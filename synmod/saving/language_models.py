@@ -7,7 +7,6 @@ or attribute, or as a value that a constructor makes a model of.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from synmod import errors, leaves, lm, registry
@@ -112,6 +111,8 @@ def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
     Raises:
         FormatError: A fallback is not in the file, or there is a cycle.
     """
+    from graphlib import CycleError, TopologicalSorter
+
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
         for place, each in enumerate(fallback):

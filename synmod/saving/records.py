@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
@@ -358,6 +357,8 @@ def needed_nodes(record: dict[str, Json]) -> list[int]:
 
 def circle_of(records: list[dict[str, Json]]) -> list[int]:
     """Return the nodes whose constructor arguments need one another in a circle; empty if there is none."""
+    from graphlib import CycleError, TopologicalSorter
+
     try:
         TopologicalSorter({index: needed_nodes(record) for index, record in enumerate(records)}).prepare()
     except CycleError as error:

@@ -6,7 +6,6 @@ its members, a router makes them alternatives, a graph orders by its edges, and 
 
 import heapq
 from collections.abc import Container, Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
 from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
@@ -261,6 +260,8 @@ def _joined(before: list[set[int]], first: int, then: int) -> bool:
 
 def _ranks(before: Sequence[set[int]]) -> list[int]:
     """Return the rank of each part in topological order; ties are broken by index."""
+    from graphlib import TopologicalSorter
+
     sorter = TopologicalSorter(dict(enumerate(before)))
     sorter.prepare()
     ranks, ready = [0] * len(before), list[int]()
