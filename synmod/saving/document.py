@@ -423,7 +423,7 @@ def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
         raise malformed(
             ("header", "format"),
             f"format {version}, and this release reads up to format {FORMAT}: "
-            f"upgrade to synmod >= {release if known else 'the release that wrote it'}.",
+            f"upgrade to synmod-lm >= {release if known else 'the release that wrote it'}.",
         )
     if not isinstance(kind, str) or kind not in SECTIONS:
         raise malformed(("header", "kind"), f"{shown(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}.")
@@ -437,7 +437,7 @@ def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
 
     Raises:
         FileNotFoundError: There is no such file.
-        LoadError: It is a folder, a pipe or a device.
+        LoadError: It is a folder, a pipe or a device, or its content cannot be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)  # without waiting: opening a pipe would wait for a writer
@@ -447,6 +447,8 @@ def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
         data = b""
         while len(data) <= most and (block := os.read(descriptor, most + 1 - len(data))):
             data += block
+    except OSError as error:  # which has no path, unlike that of opening
+        raise load_fault((), f"the file cannot be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
     return data

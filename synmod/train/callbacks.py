@@ -113,6 +113,9 @@ class LambdaCallback(Callback):
 class EarlyStopping(Callback):
     """Ends a run that no longer improves.
 
+    An epoch in which the number is None is not counted: `val_reward` is None where the program was run on a part of the
+    validation rows alone, which `val_reward_estimate` is the mean over. `best_val_reward` stays once it is there.
+
     Args:
         monitor: The number that counts, by its name in the logs.
         mode: Whether more or less of it is better.

@@ -35,7 +35,7 @@ from .metrics import FED, Metric, metrics_from
 from .rewards import OFFERED, Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, recorded
 from .rows import Example, as_json
-from .runs import Journal, Run, Runner, identity_of_run, models_of, run_from
+from .runs import Journal, Run, Runner, identity_of_run, run_from
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
@@ -134,8 +134,7 @@ async def evaluate(
     opened: Any = nullcontext(Journal())
     if folder is not None:
         known = {"rows": cast("list[Example]", rows)} if isinstance(rows, list) else dict[str, list[Example]]()
-        models = models_of(program, judge, places=places)
-        opened = folder.opened(identity_of_run(program, known, judge, measures.given, places), "", models)
+        opened = folder.opened(identity_of_run(program, known, judge, measures.given, places), "")
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
         under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)

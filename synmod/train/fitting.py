@@ -213,8 +213,8 @@ class _Fitting:
         self.examples: dict[bench.Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
+        checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
         for rows in self.examples.values():
-            checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
             evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
@@ -234,7 +234,7 @@ class _Fitting:
                 **of, "validation metrics": [*map(runs.described, self.validation_metrics)],
                 "optimizer": runs.described(optimizer), "seed": trainer.seed,
             }  # fmt: skip
-            opened = folder.opened(identity, self.seed.fingerprint, trainer.models())
+            opened = folder.opened(identity, self.seed.fingerprint)
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
             self.journal: runs.Journal = journal

@@ -27,8 +27,9 @@ from synmod.leaves import (
     is_object,
     json_equal,
     make_folder,
+    remember_secrets,
+    scrub_json,
     wall_time,
-    without_secrets,
     write_atomic,
 )
 from synmod.lm import LanguageModel, SharedModel
@@ -53,7 +54,6 @@ class Journal:
 
     Args:
         records: Where they stand; None where nothing is kept.
-        models: Those whose keys must not stand in it, though a provider repeats one: `***` stands there instead.
         paid: What stands in it: how many pieces, what they used, and how long the run had taken at the last of them.
         lock: The lock file of the folder.
 
@@ -68,14 +68,12 @@ class Journal:
     def __init__(
         self,
         records: Cache | None = None,
-        models: Iterable[SharedModel] = (),
         paid: tuple[int, Usage, float] = (0, NO_USAGE, 0.0),
         lock: FileIO | None = None,
     ) -> None:
         self._records = records
         self._lock = lock
-        self._secrets = [model.secrets for each in models for model in each.tried()]
-        self._environment = lm.environment_secrets()
+        remember_secrets(lm.environment_secrets())  # a provider may repeat a key
         self._noted: dict[int, tuple[Schema, str]] = {}
         """The schemas that are kept, by identity, and the digest of each."""
         self.pieces, self.usage, seconds = paid
@@ -167,7 +165,7 @@ class Journal:
         """
         if self._records is None:
             return
-        is_kept = await self._records.keep(key, self._scrubbed(note))
+        is_kept = await self._records.keep(key, scrub_json(note))
         is_held = self._lock is None or os.fstat(self._lock.fileno()).st_nlink > 0
         if not (is_kept and is_held):
             fault = None if is_kept else self._records.fault
@@ -176,13 +174,6 @@ class Journal:
                 f"{self._records.path}: the journal cannot be written: {why}. Mend that or make room, and run the same "
                 "line again: what is in the journal is not paid for again."
             ) from fault
-
-    def _scrubbed(self, note: dict[str, Any]) -> dict[str, Any]:
-        """Return a note with `***` for every secret."""
-        secrets = self._environment.union(*(each.own() for each in self._secrets))
-        text = dump_json(note) if secrets else ""
-        scrubbed = without_secrets(text, secrets)
-        return note if scrubbed == text else parse_json(scrubbed)
 
 
 def _paid(records: Cache) -> tuple[int, Usage, float]:
@@ -582,15 +573,12 @@ class Run:
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     @asynccontextmanager
-    async def opened(
-        self, identity: Mapping[str, Json], state: str, models: Iterable[SharedModel] = ()
-    ) -> AsyncGenerator[Journal]:
+    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
             identity: What the run is of, by name.
             state: Fingerprint of the values that the program holds; those that the run began with, or has written.
-            models: Those that may answer, whose keys must not stand in the journal.
 
         Raises:
             RunError: Another holder, or a run of something else; lists each difference.
@@ -603,7 +591,7 @@ class Run:
         locked = _locked(self.path / "lock", self.path)
         with locked as lock, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            yield Journal(records, models, await aio.to_thread(_paid, records), lock)
+            yield Journal(records, await aio.to_thread(_paid, records), lock)
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
         """Write what the run is of, or compare it with what stands there.

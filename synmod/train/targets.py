@@ -84,12 +84,13 @@ class Targets:
         outputs: The nest of symbols that it returns; None where that is not known, and nothing is checked.
 
     Attributes:
+        outputs: That nest.
         fields: The schemas of what a target may have: the fields of the one data model, or several data models by name.
         parts: What reads the target of each of several data models, by name.
     """
 
     def __init__(self, outputs: Any) -> None:
-        self._outputs: Any = outputs
+        self.outputs: Any = outputs
         self.fields: dict[str, Schema] = {}
         self.parts: dict[str, Targets] = {}
         self._symbols: dict[tuple[str, ...], SymbolicDataModel] = {}
@@ -103,7 +104,7 @@ class Targets:
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return those of some names that no target can have."""
-        is_open = not self.parts and (self._outputs is None or parts_of(schema_of(self._outputs)).extra is not False)
+        is_open = not self.parts and (self.outputs is None or parts_of(schema_of(self.outputs)).extra is not False)
         return [] if is_open else [name for name in names if name not in self.fields]
 
     def read(self, target: Any, place: Sequence[str | int] = ("target",)) -> Any:
@@ -127,7 +128,7 @@ class Targets:
             json = plain_json(target)
         except DataError:  # an object of a reward of the user's own
             return target
-        if self._outputs is None:
+        if self.outputs is None:
             return target
         if not is_object(json):
             return json if self._takes_bare(json, place) else target
@@ -151,7 +152,7 @@ class Targets:
         if not is_object(by_name) or self._check_names(by_name, place):
             return cast("Any", target)  # of another shape
         remaining = iter([self.parts[name]._whole(by_name.get(name), (*place, name)) for name in names])
-        return map_leaves(lambda _: next(remaining), self._outputs)
+        return map_leaves(lambda _: next(remaining), self.outputs)
 
     def _whole(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of one output of several; a bare value stands for its only field."""
@@ -188,7 +189,7 @@ class Targets:
 
     def _wrapped(self, json: Any, place: Sequence[str | int]) -> JsonDataModel[Any]:
         """Return an object as a value of the output, or of those of its fields that it has."""
-        whole, names = self._outputs, tuple(json)
+        whole, names = self.outputs, tuple(json)
         if names not in self._symbols:
             parts = parts_of(schema_of(whole))
             is_whole = all(name in names for name in parts.fields)

@@ -85,7 +85,6 @@ class Trainer:
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
-        self._outputs: Any = None
         self._first = self._made = State()
         self._states: State | list[State] = State()
         self._rows: list[batches.Row] = []
@@ -200,7 +199,6 @@ class Trainer:
         self._binding = binding.Binding(
             self.program, inputs, labels, outputs, roles, requests, routing, names, defaults, Targets(nest)
         )
-        self._outputs = nest
         if not self.bound:
             self._made, self._first = tree.state(self.program) | self._made, self._binding.values("state")
         self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
@@ -536,7 +534,7 @@ class Trainer:
 
     def target_checks(self, metrics: Iterable[Any] = ()) -> list[evaluation.Check]:
         """Return what raises for a target that no output can match, by the reward or one of some metrics."""
-        return evaluation.target_checks(self._outputs, self.reward, metrics_from(metrics))
+        return evaluation.target_checks(self._binding.targets.outputs, self.reward, metrics_from(metrics))
 
     @needs_its_steps
     async def forward(

@@ -24,6 +24,13 @@ def test_save_gives_the_path_and_the_text_of_dumps(tmp_path):
     assert dumps(load(path)) == dumps(loads(path.read_bytes())) == dumps(module)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no such file on this system")
+def test_a_file_that_cannot_be_read_is_named():
+    """An error of reading has no path, unlike one of opening."""
+    with pytest.raises(sm.LoadError, match=r"^/proc/self/mem: the file cannot be read: "):
+        sm.load("/proc/self/mem")
+
+
 def test_what_is_no_regular_file(tmp_path):
     """A pipe, a folder or a device is a LoadError; a missing file is Python's own error; nothing hangs."""
     os.mkfifo(tmp_path / "pipe")

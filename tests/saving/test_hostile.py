@@ -108,8 +108,8 @@ def test_text_with_a_lone_surrogate_and_wrong_argument_types():
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        ({"format": 2}, "upgrade to synmod >= 0.1.0"),
-        ({"format": 99, "synmod": "7.0.0"}, "upgrade to synmod >= 7.0.0"),
+        ({"format": 2}, "upgrade to synmod-lm >= 0.1.0"),
+        ({"format": 99, "synmod": "7.0.0"}, "upgrade to synmod-lm >= 7.0.0"),
         ({"format": 99, "synmod": "7.0.0; rm -rf", "news": 1}, "format 99"),
         ({"format": 0}, "is not a format"),
         ({"format": True}, "is not a format"),

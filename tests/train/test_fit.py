@@ -4,6 +4,7 @@ import asyncio
 import csv
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -536,6 +537,16 @@ def test_early_stopping_ends_through_finish():
     rows = [sm.Example(row.id, row.inputs, {"text": "seed"}) for row in ROWS]
     history, _ = asyncio.run(fit(Blind("x", "y"), rows=rows, held_out=rows, **measured))
     assert [row["val_accuracy"] for row in history] == [None, None]
+
+
+def test_early_stopping_does_not_count_an_epoch_without_the_number():
+    """Such as one whose State was run on a part of the validation rows."""
+    stop = sm.callbacks.EarlyStopping(patience=2)
+    for value in (0.5, None, 0.4, None, None):
+        stop.on_epoch_end(SimpleNamespace(logs={"val_reward": value}))
+    assert stop.stopped is None
+    stop.on_epoch_end(SimpleNamespace(logs={"val_reward": 0.3}))
+    assert stop.stopped == "val_reward has not improved for 2 epochs"
 
 
 def test_a_resumed_run_says_that_it_catches_up(tmp_path):
