@@ -315,6 +315,9 @@ def compiled(schema: dict[str, Any]) -> IsValid:
     raise fault
 
 
+_IN_FRAGMENTS: Final = "/~!$&'()*+,;=:@"
+
+
 def _quote_references(root: dict[str, Any]) -> None:
     """Percent-encode the references of a plain schema: libraries read them as URIs, in which names have no spaces."""
     pending, seen = [root], set[int]()
@@ -325,8 +328,7 @@ def _quote_references(root: dict[str, Any]) -> None:
         seen.add(id(part))
         if isinstance(reference := part.get("$ref"), str) and reference.startswith("#/"):
             pending.append(target_of(root, reference))
-            steps = [step.replace("~", "~0").replace("/", "~1") for step in steps_of(reference)]
-            part["$ref"] = "/".join(["#", *(quote(step, safe="~!$&'()*+,;=:@") for step in steps)])
+            part["$ref"] = f"#{quote(pointer(steps_of(reference)), safe=_IN_FRAGMENTS)}"
         pending += [below for _, below in subschemas(part)]
 
 

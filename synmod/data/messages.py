@@ -83,12 +83,12 @@ class _ReadyMade(DataModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, given: Any) -> Any:
+    def _complete(cls, value: Any) -> Any:
         """Write the constant `type` where it is missing."""
         kind = cls.model_fields.get("type")
-        if kind is None or not isinstance(given, Mapping):
-            return given
-        return {"type": get_args(kind.annotation)[0], **cast("Mapping[str, Any]", given)}
+        if kind is None or not isinstance(value, Mapping):
+            return value
+        return {"type": get_args(kind.annotation)[0], **cast("Mapping[str, Any]", value)}
 
     def _faults(self) -> Iterator[_Fault]:
         """Yield the faults of the fields taken together."""
@@ -304,11 +304,11 @@ class ToolCall(_ReadyMade):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, given: Any) -> Any:
+    def _complete(cls, value: Any) -> Any:
         """Put name and arguments in their place on the wire."""
-        if not isinstance(given, Mapping):
-            return given
-        fields: dict[str, Any] = {"type": "function", **cast("Mapping[str, Any]", given)}
+        if not isinstance(value, Mapping):
+            return value
+        fields: dict[str, Any] = {"type": "function", **cast("Mapping[str, Any]", value)}
         if "function" not in fields and not fields.keys().isdisjoint({"name", "arguments"}):
             fields["function"] = {key: fields.pop(key) for key in ("name", "arguments") if key in fields}
         return fields

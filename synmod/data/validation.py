@@ -7,7 +7,7 @@ once and kept with the class.
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 from json import JSONEncoder
 from typing import Any, Final, cast, get_args, get_origin
 
@@ -258,11 +258,11 @@ class _FaultWalk(SubschemaChecks):
         """Return the schema of the field whose constants tell alternatives apart; None where there is no such field."""
         declared: list[Mapping[str, Any]] = [arm.get("properties", {}) if is_object(arm) else {} for arm in arms]
         discriminator: Any = schema.get("discriminator")
-        named: Any = discriminator.get("propertyName", "") if is_object(discriminator) else ""
-        for name in (named, *declared[0]) if len(arms) > 1 else ():
+        first: Any = discriminator.get("propertyName", "") if is_object(discriminator) else ""
+        for name in (first, *declared[0]) if len(arms) > 1 else ():
             constants = [_constants(self.followed(fields.get(name))) for fields in declared]
             if all(constants):
-                values = list(dict.fromkeys(value for each in constants for value in each))
+                values = list(dict.fromkeys(chain.from_iterable(constants)))
                 return frozen_dict({"properties": {name: {"enum": values}}, "required": [name]})
         return None
 

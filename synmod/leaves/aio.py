@@ -125,15 +125,15 @@ def lock() -> threading.RLock:
 
     It is re-entrant, since the collector may close a coroutine, which ends its work, while the lock is held.
     """
-    made = threading.RLock()
-    _LOCKS.add(made)
-    return made
+    new = threading.RLock()
+    _LOCKS.add(new)
+    return new
 
 
 def _free_locks() -> None:
     """Free the locks in a forked child, in the way of the standard library's own locks."""
-    for each in _LOCKS:
-        each._at_fork_reinit()
+    for guard in _LOCKS:
+        guard._at_fork_reinit()
 
 
 in_forked_child(_free_locks)

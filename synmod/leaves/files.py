@@ -57,10 +57,10 @@ def make_folder(path: str | os.PathLike[str]) -> list[Path]:
         OSError: One cannot be made.
     """
     folder = Path(path)
-    missing = [each for each in (folder, *folder.parents) if not each.is_dir()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
-    return missing[::-1]
+    missing = [place for place in (*reversed(folder.parents), folder) if not place.is_dir()]
+    for place in missing:
+        place.mkdir(mode=0o700, exist_ok=True)
+    return missing
 
 
 def make_file(path: str | os.PathLike[str]) -> None:

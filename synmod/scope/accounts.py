@@ -593,7 +593,7 @@ class BoundReward:
             return score
         end = low if score < low else high  # a sum or a cosine may be off by a rounding error of its type
         precision = _PRECISION.get(getattr(getattr(value, "dtype", None), "itemsize", 8), 2**-52)
-        if abs(score - end) > _ROUNDINGS * precision * max(abs(each) for each in (low, high) if math.isfinite(each)):
+        if abs(score - end) > _ROUNDINGS * precision * max(abs(bound) for bound in (low, high) if math.isfinite(bound)):
             raise errors.CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
         return end
 
@@ -656,7 +656,8 @@ def _finite(value: Any) -> float | None:
     containers and arrays of several dimensions.
     """
     if not isinstance(value, Real) and (
-        isinstance(value, str | bytes | bytearray | complex | date | timedelta)
+        value is None
+        or isinstance(value, str | bytes | bytearray | complex | date | timedelta)
         or getattr(value, "shape", ()) != ()
         or hasattr(value, "__synmod_json__")
     ):
@@ -668,7 +669,7 @@ def _finite(value: Any) -> float | None:
             number = float(bool(value)) if hasattr(value, "__bool__") and not hasattr(value, "__len__") else math.nan
     except (OverflowError, TypeError, ValueError):
         return None
-    return number if math.isfinite(number) and value is not None else None
+    return number if math.isfinite(number) else None
 
 
 def rewards_of(owner: Owner) -> tuple[float, ...]:

@@ -186,8 +186,8 @@ class PathContains(Filter):
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether a step matches the key."""
         key, exact = self._content
-        wanted = str(key)
-        return any(str(step) == wanted if exact else wanted in str(step) for step in path)
+        text = str(key)
+        return any(str(step) == text if exact else text in str(step) for step in path)
 
     def __repr__(self) -> str:
         key, exact = self._content
