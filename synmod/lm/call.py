@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
 from synmod.data import trusted_schema
-from synmod.leaves import aio, current_clock, dump_json, with_label, without_secrets
+from synmod.leaves import aio, current_clock, dump_json, is_object, with_label, without_secrets
 from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
@@ -277,7 +277,10 @@ async def _found_or_asked(call: ModelCall, request: LMRequest) -> LMReply:
     async def find() -> LMReply | None:
         entry = await cache.find(key)
         reply = None if entry is None else records.reply_of_entry(entry, call.elapsed_s)
-        return None if reply is None or replies.faults_of_class(request, reply.json) else reply
+        if reply is None or replies.faults_of_class(request, reply.json):
+            return None
+        wants_object = request.schema is not None and request.schema.get("type") == "object" and not reply.tool_calls
+        return None if wants_object and not is_object(reply.json) else reply
 
     if (found := await find()) is not None:
         return found

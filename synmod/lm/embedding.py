@@ -190,9 +190,10 @@ async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> rec
     keys = {text: key_of([asked, text]) for text in request.texts}
 
     async def look() -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
-        found = [(text, await cache.find(key)) for text, key in keys.items()]
-        missing = tuple([text for text, entry in found if entry is None])
-        return {text: tuple(entry["vector"]) for text, entry in found if entry is not None}, missing
+        entries = [(text, await cache.find(key)) for text, key in keys.items()]
+        found = [(text, None if entry is None else _vector(entry.get("vector"))) for text, entry in entries]
+        missing = tuple([text for text, vector in found if not vector])
+        return {text: vector for text, vector in found if vector}, missing
 
     def of(vectors: Mapping[str, tuple[float, ...]], reply: records.EmbeddingReply) -> records.EmbeddingReply:
         return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)

@@ -620,12 +620,17 @@ def entry_of(reply: LMReply) -> Json:
         return None
 
 
-def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply:
-    """Return the reply in a cache entry, marked as cached and without usage."""
+def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply | None:
+    """Return the reply in a cache entry, marked as cached and without usage; None if it holds none."""
     kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
-    kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
-    kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
-    return LMReply(**kept, cached=True, elapsed_s=elapsed_s)
+    try:
+        kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
+        kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
+        reply = LMReply(**kept, cached=True, elapsed_s=elapsed_s)
+        check_reply(reply, "the cache holds")
+    except (TypeError, ValueError):  # of another program; pydantic's ValidationError is a ValueError
+        return None
+    return reply
 
 
 # -- counters ----------------------------------------------------------------------------------------------------------

@@ -619,3 +619,48 @@ async def test_equal_calls_of_classes_made_anew_send_one_request():
     query = sm.JsonDataModel({"q": "x"}, schema={"type": "object"})
     await asyncio.gather(*(sm.Generator({"a": str}, language_model=model)(query) for _ in range(5)))
     assert len(requests) == 1
+
+
+FOREIGN = [
+    {},
+    {"zz": 1},
+    {"text": 5},
+    {"text": None},
+    {"text": "hi"},
+    {"json": 5},
+    {"json": {"a": "x"}, "reasoning": 5},
+    {"json": {"a": "x"}, "message": {"content": 5}},
+    {"json": {"a": "x"}, "message": [1]},
+    {"tool_calls": [5]},
+    {"tool_calls": 5},
+    {"tool_calls": [{"id": 1}]},
+]
+
+
+class Overwritten(sm.Cache):
+    """A cache whose first row another program has overwritten."""
+
+    def __init__(self, entry):
+        super().__init__()
+        self.entries = [entry]
+
+    async def keep(self, key, value):
+        return await super().keep(key, self.entries.pop() if self.entries else value)
+
+
+@pytest.mark.parametrize("entry", FOREIGN, ids=str)
+async def test_a_row_of_another_program_is_no_reply(entry):
+    """The model is asked again, and its reply takes the place of the row."""
+    lm = FunctionLM(lambda request: {"answer": "Paris"}, cache=Overwritten(entry))
+    replies = [await lm("Capital?", schema=ANSWER) for _ in range(3)]
+    assert [reply.json for reply in replies] == [{"answer": "Paris"}] * 3
+    assert [reply.cached for reply in replies] == [False, False, True]
+
+
+@pytest.mark.parametrize("entry", [{}, {"vector": 5}, {"vector": []}, {"vector": ["x"]}, {"vector": None}], ids=str)
+async def test_a_row_of_another_program_is_no_vector(entry):
+    """The text is embedded again."""
+    model = sm.EmbeddingModel("embedded/hash", cache=Overwritten(entry))
+    first, *others = [await model(["a"]) for _ in range(3)]
+    assert [reply.vectors for reply in others] == [first.vectors] * 2
+    assert [reply.cached for reply in (first, *others)] == [False, False, True]
