@@ -70,7 +70,7 @@ async def mcp_tools(
         with aio.deadline_scope(inf if timeout_s is None else timeout_s) as limit:
             async with Client(_target(server, env)) as client:
                 try:
-                    described = await _listed(client, only)
+                    described = await _list_tools(client, only)
                     limit.lift()
                     yield _tools_of(client, described, prefix, timeout_s, approve)
                 except Exception as error:  # noqa: BLE001  # raised below, since closing the client would wrap it in a group
@@ -119,7 +119,7 @@ def _mcp_name(name: str) -> str:
     return name if name.isidentifier() else f"_{name}"
 
 
-async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
+async def _list_tools(client: Any, only: Collection[str] | None) -> list[Any]:
     """Return the descriptions of the tools of a server, or of those with these names.
 
     Raises:
@@ -128,7 +128,7 @@ async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
     """
     from mcp import MCPError
 
-    listed, cursor = list[Any](), None
+    tools, cursor = list[Any](), None
     for _ in range(_MOST_PAGES):
         try:
             page = await client.list_tools(cursor=cursor)
@@ -139,30 +139,30 @@ async def _listed(client: Any, only: Collection[str] | None) -> list[Any]:
             where = ".".join(map(str, fault["loc"]))
             text = f"the MCP server lists its tools against the protocol: {where}: {fault['msg']}"
             raise errors.ToolError(f"mcp_tools: {text}.") from None
-        listed += page.tools
+        tools += page.tools
         cursor = page.next_cursor
         if cursor is None:
             break
     else:
         raise errors.ToolError(f"mcp_tools: the MCP server lists its tools on more than {_MOST_PAGES:,} pages.")
-    if not listed:
+    if not tools:
         raise errors.ToolError("mcp_tools: the MCP server lists no tools.")
     if only is None:
-        return listed
-    names = [described.name for described in listed]
+        return tools
+    names = [tool.name for tool in tools]
     for name in [only] if isinstance(only, str) else only:
         if name not in names or isinstance(only, str):
             wanted = f"wanted a list of names of {', '.join(map(repr, names))}"
             raise errors.ConfigError(f"mcp_tools: only: got {name!r:.100}, {wanted}.{did_you_mean(name, names)}")
-    return [described for described in listed if described.name in only]
+    return [tool for tool in tools if tool.name in only]
 
 
 def _tools_of(
-    client: Any, listed: Sequence[Any], prefix: str, timeout_s: float | None, approve: Approve | None
+    client: Any, descriptions: Sequence[Any], prefix: str, timeout_s: float | None, approve: Approve | None
 ) -> list[Tool]:
     """Return the tools that a server describes."""
     tools: dict[str, Tool] = {}
-    for described in listed:
+    for described in descriptions:
         name = unused(_mcp_name(f"{prefix}{described.name}"), tools)
         tools[name] = Tool(
             _run_of(client, described.name, name),
@@ -196,9 +196,7 @@ def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
             if isinstance(error, RuntimeError) and "context manager" in str(error):  # of a closed client
                 where = "Tools of mcp_tools run inside its `async with` block"
                 raise errors.RunError(f"{name}: {error}. {where}.") from None
-            raise errors.ToolError(
-                f"{name}: {str(error) or type(error).__name__}"
-            ) from None  # the server's, or it ended
+            raise errors.ToolError(f"{name}: {str(error) or type(error).__name__}") from None
         text = "\n".join(map(_text, result.content))
         if result.is_error:
             raise errors.ToolError(f"{name}: {text}")

@@ -148,7 +148,7 @@ class Tool(Module):
             )
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
         args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
-        if self.approve is not None and await _called(self.approve, self.name, value.get_json()) is not True:
+        if self.approve is not None and await _call(self.approve, self.name, value.get_json()) is not True:
             raise errors.ToolError(f"{self.name}: this run was not approved.")
         if self.timeout_s is None:
             return await self._run(args, kwargs)
@@ -159,7 +159,7 @@ class Tool(Module):
 
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run the function, and return its result as data."""
-        result = await _called(self.fn, *args, **kwargs)
+        result = await _call(self.fn, *args, **kwargs)
         if data.model_of(self.output_spec) is not None:
             return result
         parts = result if isinstance(result, WithMedia) else WithMedia(result)
@@ -172,7 +172,7 @@ class Tool(Module):
         return data.wrap(frozen(json), _result_schema(**schemas) if any(schemas.values()) else RESULT)
 
 
-async def _called(fn: Any, *args: Any, **kwargs: Any) -> Any:
+async def _call(fn: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function: await an async one, run a plain one in a thread."""
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__):
         return await fn(*args, **kwargs)
@@ -295,7 +295,7 @@ def _arguments_model(
         ConfigError: The type of a parameter has no schema.
     """
     function, bound = _function(fn), frozenset(fn.keywords if isinstance(fn, partial) else ())
-    described, hints = _described(function), module.resolved_annotations(function)
+    descriptions, hints = _descriptions(function), module.resolved_annotations(function)
     named, declared = dict[str, str](), dict[str, Any]()
     for index, (parameter, own) in enumerate(parameters.items()):
         if parameter in bound or (parameter not in hints and own.default is not own.empty):
@@ -303,7 +303,7 @@ def _arguments_model(
         named[parameter] = f"argument_{index}_{parameter}"
         hint, default = hints.get(parameter, Any), own.default
         texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
-        text = next(iter(texts), described.get(parameter))
+        text = next(iter(texts), descriptions.get(parameter))
         if text and not _is_described(hint):
             hint = Annotated[hint, Field(description=text)]
         declared[named[parameter]] = (hint, ... if default is own.empty else _default(default))
@@ -353,11 +353,11 @@ _ENTRIES: Final = (
 _SPHINX: Final = rf"^(?P<space>):param (?:[^:\n]* )?(?P<name>\w+):{_TEXT}"
 
 
-def _described(fn: Any) -> dict[str, str]:
+def _descriptions(fn: Any) -> dict[str, str]:
     """Return the description of each parameter in a docstring, in the style of Google, NumPy or Sphinx."""
     text = f"{inspect.getdoc(fn) or ''}\n"
     entries = [*re.finditer(_SPHINX, text, re.MULTILINE)]
     for section, entry in zip(_SECTIONS, _ENTRIES, strict=True):
         if found := re.search(section, text, re.MULTILINE):
             entries += re.finditer(entry, found[1], re.MULTILINE)
-    return {name.strip(): " ".join(each["text"].split()) for each in entries for name in each["name"].split(",")}
+    return {name.strip(): " ".join(entry["text"].split()) for entry in entries for name in entry["name"].split(",")}
