@@ -225,15 +225,12 @@ class Mipro(Reflective):
         drawn = [harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
         states = [harvest.with_rows(state, rows, self.max_examples) for rows in (harvest.rows, *drawn)]
         values = {path: [each[path].value for each in (state, *states)] for path in harvest.entries}
-        return {
-            path: list({dump_json(value): value for value in each}.values())[: self.sets]
-            for path, each in values.items()
-        }
+        return {path: _distinct(each)[: self.sets] for path, each in values.items()}
 
     async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
         """Return values for one path: the present one, the proposals, and what is missing from a model."""
         given: list[Json] = [state[path].value, *_members(bench.targets[path].schema), *self.proposals.get(path, ())]
-        texts: list[Json] = [*{dump_json(value): value for value in given}.values()]
+        texts = _distinct(given)
         for number in range(self._asked_for(bench, path) - len(texts)):
             self.tried.assign({**self.tried.value, path: texts[1:]})
             found = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
@@ -258,6 +255,11 @@ class Mipro(Reflective):
 def _asked_of(bench: Bench) -> list[str]:
     """Return the paths of instructions and other values."""
     return [path for path, target in bench.targets.items() if target.kind != "examples"]
+
+
+def _distinct(values: Sequence[Json]) -> list[Json]:
+    """Return values without repeats, in order."""
+    return [*{dump_json(value): value for value in values}.values()]
 
 
 def _members(schema: Any) -> list[Json]:

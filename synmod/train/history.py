@@ -5,7 +5,8 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import accumulate, chain, pairwise, zip_longest
+from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -214,9 +215,13 @@ viewBox="0 0 640 320" font-size="12">
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the highest value up to each point as steps: each holds until the next one."""
-    points = [*accumulate(points, lambda before, after: (after[0], max(before[1], after[1])))]
-    corners = [(after[0], before[1]) for before, after in pairwise(points)]
-    return [point for pair in zip_longest(points, corners) for point in pair if point is not None]
+    drawn: list[tuple[float, float]] = []
+    best = -inf
+    for at, value in points:
+        drawn += [(at, best)] if drawn else []
+        best = max(best, value)
+        drawn.append((at, best))
+    return drawn
 
 
 def _chart(series: Mapping[str, Sequence[tuple[float, float]]], estimates: Sequence[tuple[float, float]]) -> str:

@@ -150,12 +150,7 @@ def _compared_parts(
         SchemaError: A mask names no output.
     """
     parts = _parts(who, y_pred, in_mask, out_mask)
-    if [path for path, _ in leaves_with_path(y_true)] != [path for path, _ in leaves_with_path(y_pred)]:
-        raise CallError(
-            f"{who}: the output is a {type(y_pred).__name__} of {', '.join(names_of(y_pred))}, and the target "
-            f"{y_true!r:.100} is not; give a part for each."
-        )
-    targets = dict(zip(names_of(y_pred), leaves(y_true), strict=True))
+    targets = _targets_by_name(who, y_true, y_pred)
     expected: dict[str, Any] = {}
     actual: dict[str, Any] = {}
     for name, output in parts.items():
@@ -166,6 +161,16 @@ def _compared_parts(
     if not expected:
         raise CallError(f"{who}: no part of the target counts; the outputs are {', '.join(targets)}.")
     return expected, actual
+
+
+def _targets_by_name(who: str, targets: Any, outputs: Any) -> dict[str, Any]:
+    """Return the parts of a target by the names of the outputs (CallError: it has others)."""
+    if [path for path, _ in leaves_with_path(targets)] != [path for path, _ in leaves_with_path(outputs)]:
+        raise CallError(
+            f"{who}: the output is a {type(outputs).__name__} of {', '.join(names_of(outputs))}, and the target "
+            f"{targets!r:.100} is not; give a part for each."
+        )
+    return dict(zip(names_of(outputs), leaves(targets), strict=True))
 
 
 def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any]:
@@ -225,9 +230,7 @@ def comparing(
     }
 
     def check_parts(target: Any) -> None:
-        if [path for path, _ in leaves_with_path(target)] != [path for path, _ in leaves_with_path(outputs)]:
-            raise SchemaError(f"{who}: the target is {target!r:.100}; the outputs are {', '.join(names_of(outputs))}.")
-        for name, part in zip(names_of(outputs), leaves(target), strict=True):
+        for name, part in _targets_by_name(who, target, outputs).items():
             if part is not None and name in checks:
                 checks[name](part)
 
