@@ -6,6 +6,7 @@ import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import repeat
+from math import inf
 from operator import add
 from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
@@ -483,7 +484,7 @@ def growing_chunk(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
     return chunk
 
 
-_ANY_REPLY: Final[Mapping[str, tuple[type, ...]]] = {"usage": (Usage,), "model": (str,)}
+_ANY_REPLY: Final[Mapping[str, tuple[type, ...]]] = {"usage": (Usage,), "model": (str,), "cached": (bool,)}
 _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
     **_ANY_REPLY, "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list),
     "message": (dict, NoneType), "finish_reason": (str, NoneType), "request_id": (str, NoneType),
@@ -506,6 +507,9 @@ def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
     counts: list[Any] = [*map(getattr, repeat(reply.usage), _COUNTS)]
     if not all(map(isinstance, counts, repeat(int))) or min(counts) < 0 or max(counts) >= _MOST_TOKENS:
         raise _wrong_field(reply, "usage", "numbers of tokens", where)
+    cost: Any = reply.usage.cost_usd
+    if cost is not None and not (isinstance(cost, (int, float)) and 0 <= cost < inf):  # nan would exceed no budget
+        raise _wrong_field(reply, "usage", "a cost from 0, or None", where)
 
 
 def _wrong_field(reply: LMReply | EmbeddingReply, name: str, wanted: str, where: str) -> TypeError:

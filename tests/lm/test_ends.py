@@ -137,6 +137,10 @@ class Own:
         ("usage", sm.Usage(prompt_tokens=10**400)),
         ("usage", sm.Usage(completion_tokens=-1)),
         ("usage", sm.Usage(cached_tokens=None)),
+        ("usage", sm.Usage(cost_usd=float("nan"))),
+        ("usage", sm.Usage(cost_usd="1")),
+        ("usage", sm.Usage(cost_usd=-1.0)),
+        ("cached", "yes"),
         ("message", "text"),
         ("model", None),
         ("request_id", 7),
@@ -195,3 +199,11 @@ async def test_null_between_the_records_of_a_stream_is_nothing():
         async with await lm("Hi", stream=True) as stream:
             assert [piece.text async for piece in stream if piece.text] == ["Hello"]
         await lm.aclose()
+
+
+@pytest.mark.parametrize("adapter", [None, "litellm"])
+async def test_half_a_character_in_an_error_can_be_printed(adapter):
+    """A replacement character, or its escape, stands for it."""
+    given = {} if adapter is None else {"adapter": adapter}
+    error, _ = await ask(Answer(400, {"error": {"message": "bad \ud800"}}), **given)
+    assert f"{error}{error.provider_message}".encode() and "bad" in str(error)
