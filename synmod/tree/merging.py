@@ -657,6 +657,10 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
 
         return cast("F", functools.wraps(function)(waiting if inspect.iscoroutinefunction(function) else plain))
 
+    @overload
+    def split(self, node: M, only: FilterLike = ..., /) -> tuple[GraphDef[M], State]: ...
+    @overload
+    def split(self, node: M, *filters: FilterLike) -> tuple[GraphDef[M], *tuple[State, ...]]: ...
     def split(self, node: M, *filters: FilterLike) -> tuple[GraphDef[M], *tuple[State, ...]]:
         """Split a program: step 1 outside, step 3 inside.
 
@@ -790,6 +794,10 @@ class split_context:  # noqa: N801  # likewise
     def __exit__(self, *_: object) -> None:
         self._numbers = None
 
+    @overload
+    def split(self, node: Any, only: FilterLike = ..., /) -> tuple[Any, State]: ...
+    @overload
+    def split(self, node: Any, *filters: FilterLike) -> tuple[Any, *tuple[State, ...]]: ...
     def split(self, node: Any, *filters: FilterLike) -> tuple[Any, *tuple[State, ...]]:
         """Split a program; objects split before in this context become references.
 
