@@ -494,6 +494,8 @@ class Columns:
             self._check_required(inputs)
             if self._symbols:
                 given = {**self._defaults, **inputs}
+                if missing := [name for name in self._symbols if name not in given]:
+                    raise DataError(f"there is no input {missing[0]!r}.")
                 return {name: fitted_by_name(symbol, given[name]) for name, symbol in self._symbols.items()}
         return inputs if self._single is None else fitted_by_name(self._single, inputs)
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final, NoReturn, cast
 
 from synmod.data import (
@@ -227,8 +228,15 @@ def _check_value(schema: Schema, json: Json, place: Sequence[str | int]) -> None
     """Raise DataError for a value that a field cannot have."""
     if not is_valid(schema, json):
         fault = problems(schema, json, limit=1)[0]
-        steps = (*place, *fault.pointer.split("/")[1:])
-        _refuse(steps, fault.got, fault.wanted, _remedy(schema, json))
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in fault.pointer.split("/")[1:]]
+        _refuse((*place, *steps), fault.got, fault.wanted, _remedy(schema, reduce(_part, steps, json)))
+
+
+def _part(json: Any, step: str) -> Any:
+    """Return the part of JSON at a step of a pointer; None where it has none."""
+    if is_array(json):
+        return json[int(step)]
+    return json.get(step) if is_object(json) else None
 
 
 def _refuse(place: Sequence[str | int], got: str, wanted: str, remedy: str = "") -> NoReturn:
@@ -246,7 +254,8 @@ def _remedy(schema: Schema, json: Any) -> str:
                 return f" Write {json.strip()}, without quotes."
         except ValueError:
             pass
-        return did_you_mean(json, _labels(schema))
+        labels = [*_labels(schema)]
+        return "" if json in labels else did_you_mean(json, labels)
     text = dump_json(json)
     return f' Write "{text:.100}", as a text.' if is_valid(schema, text) else ""
 

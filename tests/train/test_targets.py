@@ -4,6 +4,7 @@ import datetime as dt
 import decimal
 import enum
 import json
+import re
 from typing import Literal
 
 import pytest
@@ -331,3 +332,35 @@ def test_the_types_of_a_schema():
     schema = {"anyOf": [{"$ref": "#/$defs/A"}, {"type": ["string", "null"]}], "$defs": {"A": {"enum": [1, True]}}}
     assert types_of(schema) == {int, bool, str}
     assert float in types_of({})
+
+
+class Sorted(sm.DataModel):
+    desk: Desk
+    tags: list[Literal["new", "old"]]
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ({"desk": {"team": "Billing"}, "tags": []}, "/target/desk/team: .* Did you mean 'billing'"),
+        ({"desk": {"team": "billing"}, "tags": ["new", "Old"]}, "/target/tags/1: .* Did you mean 'old'"),
+        ({"desk": "billing", "tags": []}, r"/target/desk: no output has \"billing\"; wanted object\.$"),
+        ({"desk": {"team": "billing"}, "tags": "new"}, r"/target/tags: no output has \"new\"; wanted array\.$"),
+    ],
+)
+async def test_a_label_inside_a_value_is_suggested_where_it_is_wrong(target, wanted):
+    """Not where the label is right, and its place is not."""
+    program = sm.Sequential([sm.Input(Ticket), sm.Generator(Sorted)])
+    with pytest.raises(sm.DataError) as caught:
+        await sm.load_examples([(Ticket(text="a"), target)], program=program)
+    assert re.search(wanted, str(caught.value), re.MULTILINE)
+
+
+async def test_a_row_without_one_of_two_inputs_fails_alone():
+    """In an evaluation, like any row whose inputs are wrong."""
+
+    ticket, gold = sm.Input(Ticket, name="ticket"), sm.Input(Gold, name="gold")
+    program = sm.Program(inputs=[ticket, gold], outputs=gold, name="both")
+    rows = [{"ticket": {"text": "a"}, "gold": {"team": "x"}}, {"ticket": {"text": "b"}}]
+    evaluation = await sm.evaluate(program, rows, progress=False)
+    assert [result.error is None for result in evaluation.results] == [True, False]
