@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from synmod import errors
 from synmod.data import parse_json
-from synmod.leaves import Json, aio, is_array, is_object, mended, wall_time
+from synmod.leaves import Json, aio, is_array, is_object, mend, wall_time
 from synmod.scope import Usage
 
 from . import options, records
@@ -947,7 +947,7 @@ def _hints(
 
 def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
-    quoted = mended(quoted)  # litellm passes half a character on
+    quoted = mend(quoted)  # litellm passes half a character on
     text = options.shortened(quoted, _MOST_QUOTED)
     answered = "200 without a reply" if status == 200 else status
     message = text if status is None else f"the provider answered {answered}: {text}"
