@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import repeat
 from math import inf
-from operator import add
+from operator import add, attrgetter
 from types import NoneType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
@@ -489,7 +489,9 @@ _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
     **_ANY_REPLY, "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list),
     "message": (dict, NoneType), "finish_reason": (str, NoneType), "request_id": (str, NoneType),
 }  # fmt: skip
-_COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_ANY_VALUES: Final = attrgetter(*_ANY_REPLY)
+_TEXT_VALUES: Final = attrgetter(*_TEXT_REPLY)
+_COUNTS: Final = attrgetter("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
 _MOST_TOKENS: Final = 2**53
 
 
@@ -499,12 +501,12 @@ def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
     Raises:
         TypeError: One is of another type. Begins with `where`, and names it.
     """
-    types = _TEXT_REPLY if isinstance(reply, LMReply) else _ANY_REPLY
-    if not all(map(isinstance, map(getattr, repeat(reply), types), types.values())):
+    types, values = (_TEXT_REPLY, _TEXT_VALUES) if isinstance(reply, LMReply) else (_ANY_REPLY, _ANY_VALUES)
+    if not all(map(isinstance, values(reply), types.values())):
         name = next(name for name, kinds in types.items() if not isinstance(getattr(reply, name), kinds))
         wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in types[name])
         raise _wrong_field(reply, name, wanted, where)
-    counts: list[Any] = [*map(getattr, repeat(reply.usage), _COUNTS)]
+    counts = _COUNTS(reply.usage)
     if not all(map(isinstance, counts, repeat(int))) or min(counts) < 0 or max(counts) >= _MOST_TOKENS:
         raise _wrong_field(reply, "usage", "numbers of tokens", where)
     cost: Any = reply.usage.cost_usd
