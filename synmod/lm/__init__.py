@@ -10,7 +10,8 @@ from synmod.scope import Usage
 
 from .relay import LMStream, stream
 from .call import request_key
-from .chat_completions import http_error, is_strict, litellm_error
+from .chat_completions import is_strict
+from .failures import http_error, litellm_error
 from .embedding import EmbeddingModel, embedding_model_from
 from .litellm_adapter import Price, list_price
 from .model import (

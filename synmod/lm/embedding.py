@@ -17,7 +17,8 @@ from synmod.scope import NO_USAGE, Usage
 
 from . import options, records
 from .call import ModelCall, answered, once, reported
-from .chat_completions import Endpoint, count_in, message_in
+from .chat_completions import Endpoint, count_in
+from .failures import message_in
 from .model import SharedModel, refuse_on_symbols, shared_model
 
 

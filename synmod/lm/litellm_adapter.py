@@ -26,12 +26,13 @@ from synmod.errors import AuthError, ModelError, RequestError, UnavailableError
 from synmod.leaves import aio, did_you_mean, remember_secrets, thaw
 
 from . import chat_completions as chat, options
+from .failures import litellm_error, with_hints
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
+from .sessions import CONNECT_S, PerLoop
 from .streaming import Assembly, whole_texts
-from .text_calls import may_call, read_in_text, structured_of, with_tools_in_text
+from .text_calls import call_in_text, structured_of
 
-_CONNECT_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
 # top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
 _WITHOUT_TOP_K: Final = frozenset({"azure", "azure_ai", "groq", "mistral", "openai", "xai"})
@@ -113,12 +114,12 @@ class LiteLLMAdapter:
 
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
-        if request.structured == "calls" and may_call(request):
-            asked = with_tools_in_text(request)
-            return chat.exchange(
-                self._secrets, lambda key: read_in_text(self._received(asked, key, streams=streams), request)
-            )
-        return chat.exchange(self._secrets, lambda key: self._received(request, key, streams=streams))
+
+        def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
+            send = partial(self._received, key=key, streams=streams)
+            return call_in_text(send, request) if structured_of(request) == "calls" else send(request)
+
+        return chat.exchange(self._secrets, received)
 
     async def price(self) -> LiteLLMPrice | None:
         """Return the price by litellm; None if it does not know the model, or with an `api_base`."""
@@ -163,7 +164,7 @@ class LiteLLMAdapter:
         body = self._endpoint.body(request, structured_of(request) or self._level(with_tools=bool(request.tools)))
         arguments = thaw(body) | {
             "model": settings.model,
-            "timeout": httpx.Timeout(limit, connect=min(_CONNECT_S, limit)),
+            "timeout": httpx.Timeout(limit, connect=min(CONNECT_S, limit)),
             "max_retries": _Zero(),
             "num_retries": 0,
             "drop_params": False,
@@ -211,7 +212,7 @@ class LiteLLMAdapter:
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""
         text = self._secrets.scrub(str(getattr(error, "message", None) or error))
-        failure = chat.litellm_error(error, text, self._settings.base)
+        failure = litellm_error(error, text, self._settings.base)
         if isinstance(failure, AuthError | RequestError) and failure.status is None:
             missing = self._litellm.validate_environment(self._settings.model).get("missing_keys")
             names = f"\n  litellm looks for {', '.join(missing)} in the environment." if missing else ""
@@ -219,7 +220,7 @@ class LiteLLMAdapter:
         if "LLM Provider NOT provided" in str(failure):
             hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
-        return chat.with_hints(failure, self._settings, request)
+        return with_hints(failure, self._settings, request)
 
 
 # -- the package -----------------------------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
         await session.close()
 
 
-_LEFTOVERS: Final = chat.PerLoop(lambda: None, _close_leftovers)
+_LEFTOVERS: Final = PerLoop(lambda: None, _close_leftovers)
 
 
 async def counted_tokens(model: str, messages: Sequence[Message]) -> int:

@@ -21,7 +21,8 @@ from synmod.scope import current_call, reset
 
 from . import options, records
 from .call import answer
-from .chat_completions import CHAT, DirectAdapter, Endpoint
+from .chat_completions import CHAT, Endpoint
+from .direct_adapter import DirectAdapter
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
 from .nearest import embedded_adapter
 from .relay import LMStream

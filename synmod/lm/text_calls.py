@@ -4,7 +4,7 @@ The system turn lists the tools, and the answer as one more; the schema of the r
 the turns of earlier calls and their results are text.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -66,11 +66,14 @@ def with_tools_in_text(request: LMRequest) -> LMRequest:
 _SHOWN: Final = ("name", "description", "parameters")
 
 
-async def read_in_text(
-    items: AsyncGenerator[LMChunk | LMReply | ModelError], request: LMRequest
+async def call_in_text(
+    send: Callable[[LMRequest], AsyncGenerator[LMChunk | LMReply | ModelError]], request: LMRequest
 ) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
-    """Yield the items of an exchange, the reply with its call as a call; what is streamed of its JSON is left out."""
-    async with aclosing(items):
+    """Send a request with its tools in text.
+
+    Yield what is received, the reply with its call as a call; what is streamed of its JSON is left out.
+    """
+    async with aclosing(send(with_tools_in_text(request))) as items:
         async for item in items:
             if isinstance(item, LMReply):
                 work = partial(_with_call, item, request)

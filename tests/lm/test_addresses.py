@@ -10,8 +10,8 @@ import synmod as sm
 from synmod.errors import AuthError, ConfigError, RequestError, UnavailableError
 from synmod.leaves.aio import use_clock
 from synmod.lm import EmbeddingModel, LanguageModel, request_key
-from synmod.lm.chat_completions import _proxy, _roots
 from synmod.lm.records import LMRequest
+from synmod.lm.sessions import proxy_for, trusted_roots
 from tests.clock import ManualClock
 from tests.lm.loopback import Answer, Loopback, ask, completion, failure
 
@@ -187,10 +187,10 @@ def trusting(monkeypatch):
 
     def trust(name):
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / name))
-        _roots.cache_clear()
+        trusted_roots.cache_clear()
 
     yield trust
-    _roots.cache_clear()
+    trusted_roots.cache_clear()
 
 
 @pytest.mark.parametrize("adapter", ["direct", pytest.param("litellm", marks=pytest.mark.slow)])
@@ -254,11 +254,11 @@ async def test_a_proxy_that_is_gone(monkeypatch):
     """It is named, with the variables, and not waited for."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "")
-    _proxy.cache_clear()
+    proxy_for.cache_clear()
     lm = LanguageModel("openai/m", api_base="http://llm.invalid/v1", attempts=1)
     with pytest.raises(UnavailableError, match=r"the proxy at 127\.0\.0\.1:9 refuses .*http_proxy") as caught:
         await lm("?")
-    _proxy.cache_clear()
+    proxy_for.cache_clear()
     assert not caught.value.starting
 
 

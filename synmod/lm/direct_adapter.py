@@ -1,0 +1,319 @@
+"""The direct adapter: chat completions and embeddings over aiohttp, of OpenAI itself and every compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import warnings
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from synmod import errors
+from synmod.data import parse_json
+from synmod.leaves import Json, aio, is_array, is_object
+
+from . import options
+from .chat_completions import (
+    STREAMING,
+    Endpoint,
+    count_in,
+    exchange,
+    read_reply,
+    refuse_lost_results,
+    refuse_trio,
+    streamed_reply,
+)
+from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
+from .prompt import json_text
+from .records import LMChunk, LMReply, LMRequest, Message
+from .replies import answer_name
+from .sessions import CONNECT_S, SESSIONS, proxy_for, trusted_roots
+from .streaming import MOST_BODY, Assembly, read_json
+from .text_calls import call_in_text, may_call, structured_of
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+    from pydantic import SecretStr
+
+OPENAI: Final = "https://api.openai.com/v1"
+
+_PRIVATE: Final = re.compile(
+    r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
+)
+_LAST_PACKET_S: Final = 0.1
+_BODY: Final = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[<]")  # how JSON or a page begins; the content type may be wrong
+_EVENTS: Final = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
+_LARGE: Final = 2**16  # bytes that are parsed in a worker thread
+_SLICE: Final = 2**14  # bytes of a stream that are parsed without a pause
+
+
+class DirectAdapter:
+    """Sends requests to OpenAI or to an OpenAI-compatible server.
+
+    Args:
+        settings: The checked arguments of the model.
+        secrets: Its key and headers.
+        endpoint: Chat completions or embeddings.
+
+    Raises:
+        ConfigError: The provider's address is not known, and there is no `api_base`.
+    """
+
+    name = "direct"
+    version = 1
+
+    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
+        if settings.provider != "openai" and settings.base is None:
+            raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
+        self._settings = settings
+        self._secrets = secrets
+        self._endpoint = endpoint
+        self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
+        if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
+            risk = f"{settings.model}: the key goes over plain http to a public host; use https."
+            warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
+
+    @property
+    def _base(self) -> str | None:
+        """The address of the server; None for OpenAI itself."""
+        return self._settings.base
+
+    @property
+    def _url(self) -> str:
+        """The address of the endpoint."""
+        return f"{(self._base or OPENAI).rstrip('/')}{self._endpoint.path}"
+
+    def check(self, request: LMRequest) -> None:
+        """Raise at once if the request cannot succeed.
+
+        Raises:
+            UnavailableError: trio runs this code.
+            AuthError: There is no key where one is needed.
+            RequestError: OpenAI does not take `top_k`; or the result of a parameter would be lost.
+        """
+        refuse_trio("the direct adapter")
+        refuse_lost_results(request, self._settings)
+        if self._base is None and (missing := self._secrets.missing()):
+            raise missing
+        if self._base is None and "top_k" in request.params:
+            raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
+
+    async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
+        """Load what the first request of a process needs.
+
+        Raises:
+            UnavailableError: SSL_CERT_FILE holds no certificates; not transient.
+        """
+        if not trusted_roots.cache_info().currsize:
+            try:
+                await aio.to_thread(trusted_roots)
+            except OSError as error:  # SSLError is one
+                why = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')!r}: {error}"
+            else:
+                return
+            raise permanent_error(
+                f"no trusted certificates can be read from {why}. Let it name a PEM file, or unset it."
+            )
+
+    async def send(self, request: LMRequest) -> LMReply:
+        """Send one request."""
+        async with aclosing(self._exchange(request, streams=False)) as received:
+            return cast("LMReply", await anext(received))  # its only item
+
+    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
+        return self._exchange(request, streams=True)
+
+    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request with its key, and yield what is received."""
+
+        def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+            send = partial(self._received, key=key, streams=streams)
+            return call_in_text(send, request) if self._level(request) == "calls" else send(request)
+
+        return exchange(self._secrets, received)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
+        root = (self._base or OPENAI).rstrip("/").removesuffix("/v1")
+        turns: dict[str, Any] = {"model": self._settings.model.partition("/")[2], "messages": list(messages)}
+        answer = await self._answer_at(f"{root}/tokenize", turns)
+        if is_object(answer) and "count" not in answer and "tokens" in answer:  # llama.cpp takes a text alone
+            prompt = await self._answer_at(f"{root}/apply-template", turns)
+            text = prompt.get("prompt") if is_object(prompt) else None
+            answer = await self._answer_at(f"{root}/tokenize", {"content": text, "add_special": True})
+            if text and is_object(answer) and is_array(answer.get("tokens")):
+                return len(answer["tokens"])
+        return count_in(answer, "count") or None
+
+    async def _answer_at(self, url: str, body: Mapping[str, Any]) -> Json:
+        """Return the JSON that the server answers at another address of its own; None for any failure."""
+        import aiohttp
+
+        async def send(key: SecretStr | None) -> AsyncGenerator[Json | errors.ModelError]:
+            (session, users), content = await SESSIONS.get(), bytearray()
+            users.add(self)
+            data = json_text(body).encode()
+            try:
+                async with session.post(
+                    url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy_for(url)
+                ) as response:
+                    async for packet in response.content.iter_any():
+                        content += packet
+                        if response.status >= 300 or len(content) > MOST_BODY:
+                            break
+                    yield parse_json(bytes(content)) if response.status < 300 else None
+            except (aiohttp.ClientError, OSError, ValueError):
+                yield None
+
+        if aio.backend() == "asyncio":
+            with aio.deadline_scope(CONNECT_S), suppress(errors.ModelError):
+                async with aclosing(exchange(self._secrets, send)) as answers:
+                    return await anext(answers)
+        return None
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, unless another model uses them."""
+        if held := SESSIONS.here():
+            held[1].discard(self)
+            if not held[1]:
+                await SESSIONS.aclose()
+
+    async def _received(
+        self, request: LMRequest, key: SecretStr | None, *, streams: bool
+    ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
+        import aiohttp
+
+        url, body = self._url, self._body(request, streams=streams)
+        session, users = await SESSIONS.get()
+        users.add(self)
+        data = json_text(body).encode()
+        status, received, content = 0, dict[str, str](), bytearray()
+        assembly: Assembly | None = None
+        failure: errors.ModelError | None = None
+        try:
+            async with session.post(
+                url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy_for(url)
+            ) as response:
+                status, received = response.status, _headers_of(response)
+                most = MOST_BODY if status < 300 else MOST_OF_ERROR
+                async for packet in response.content.iter_any():
+                    if not content and packet.isspace():  # keeps the connection alive
+                        continue
+                    if streams and status < 300 and not (assembly or content or _BODY.match(packet)):
+                        assembly = Assembly(answer_name(request))
+                    if assembly is None:
+                        content += packet
+                        if len(content) > most:
+                            break
+                        continue
+                    while packet:
+                        part, packet = (packet, b"") if len(packet) <= _SLICE else (packet[:_SLICE], packet[_SLICE:])
+                        for piece in assembly.read(part):
+                            yield piece
+                        if packet:  # others may go on between the parts of a large packet
+                            await asyncio.sleep(0)
+                    if assembly.has_ended:
+                        if assembly.is_whole:
+                            await _drain(response)
+                        break
+        except (aiohttp.ClientError, OSError) as error:
+            failure = _broken(error, self._secrets, self._base)
+        for piece in () if assembly is None else assembly.end():
+            yield piece
+        yield await self._result(request, status, received, assembly or content, failure)
+
+    async def _result(
+        self,
+        request: LMRequest,
+        status: int,
+        received: Mapping[str, str],
+        content: Assembly | bytearray,
+        failure: errors.ModelError | None,
+    ) -> LMReply | errors.ModelError:
+        """Return the reply in what came, read in a worker thread if it is large, or the error."""
+        if isinstance(content, Assembly):
+            size = content.size
+            work = partial(streamed_reply, content, self._endpoint, request, received, self._secrets, failure)
+        elif failure is not None:
+            return failure
+        else:
+            size, work = len(content), partial(self._outcome, request, status, received, content)
+        return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
+
+    def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        body = {**self._endpoint.body(request, self._level(request)), **(STREAMING if streams else {})}
+        if self._base is None and "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
+
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema, where the request leaves it open.
+
+        That is natively of OpenAI, and of others beside tools as one more tool, or in text: they turn `response_format`
+        into a grammar, which leaves the model no way to call a tool.
+        """
+        if (level := structured_of(request)) is not None:
+            return level
+        if self._base is None or not may_call(request):
+            return "schema"
+        return "calls" if self.drops_tools else "tool"
+
+    def _headers(self, key: SecretStr | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        headers = {"content-type": "application/json", "user-agent": "synmod"}
+        if key is not None:
+            headers["authorization"] = f"Bearer {key.get_secret_value()}"
+        return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
+
+    def _outcome(
+        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
+    ) -> LMReply | errors.ModelError:
+        """Return the reply in the content of an answer, or the error that its status stands for."""
+        if status < 300 and len(content) > MOST_BODY:
+            return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
+        if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants
+            assembly = Assembly()
+            for _ in (*assembly.read(content), *assembly.end()):
+                pass
+            return streamed_reply(assembly, self._endpoint, request, received, self._secrets)
+        if status < 300:
+            with suppress(ValueError):
+                return read_reply(self._endpoint, read_json(content), request, received, self._secrets)
+            if received.get("content-encoding"):
+                return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
+        error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))
+        return with_hints(error, self._settings, request)
+
+
+async def _drain(response: ClientResponse) -> None:
+    """Read what is left of a body, if it comes at once: at its end the connection is free again."""
+    with aio.deadline_scope(_LAST_PACKET_S):
+        while await response.content.readany():
+            pass
+
+
+def _headers_of(response: ClientResponse) -> dict[str, str]:
+    """Return the headers of an answer by lower-case name; bytes outside UTF-8 become question marks."""
+    return {name.lower(): text.encode(errors="replace").decode() for name, text in response.headers.items()}
+
+
+def _broken(error: Exception, secrets: options.Secrets, base: str | None) -> errors.ModelError:
+    """Return the error for an exception of aiohttp."""
+    import aiohttp
+
+    if (failure := no_connection(error, base)) is not None:
+        return failure
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return errors.UnavailableError(f"no connection within {CONNECT_S:g} s")
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return errors.ModelTimeout("the connection brought no answer in time")
+    if isinstance(error, aiohttp.ClientResponseError):  # its status is not the server's
+        why = " ".join(error.message.split())
+        return errors.UnavailableError(secrets.scrub(f"the answer is not HTTP that can be read: {why}"))
+    return errors.UnavailableError(secrets.scrub(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,313 @@
+"""Failures: the error for an answer without a reply, or an exception of a client, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
+
+from synmod import errors
+from synmod.data import parse_json
+from synmod.leaves import Json, is_array, is_object, mend, wall_time
+
+from . import options, records
+from .prompt import json_text
+from .records import LMRequest
+from .replies import end_of
+from .streaming import error_in
+
+MOST_OF_ERROR: Final = 2**16
+"""How many bytes of the body of an error are read."""
+
+Kind: TypeAlias = type[errors.ModelError] | str
+"""A class of ours, or the reason of a `BadReplyError`."""
+
+_REFUSED, _UNREADABLE = "refused", "not_json"
+
+_BY_CLASS: Final[Mapping[str, Kind]] = {
+    "APIResponseValidationError": _UNREADABLE,
+    "ContentPolicyViolationError": _REFUSED,
+    "ContextWindowExceededError": errors.ContextWindowError,
+    "Timeout": errors.ModelTimeout,
+}
+"""Exception classes of litellm whose status is not specific."""
+
+_NOT_SENT: Final = frozenset({"LiteLLMUnknownProvider", "ModelNotMappedError", "UnsupportedParamsError"})
+_NO_ANSWER: Final = frozenset({"ReadTimeout", "WriteTimeout", "ServerTimeoutError", "SocketTimeoutError"})
+_BROKEN: Final = frozenset({"TransportError", "ClientError", "ConnectionError", "APIConnectionError"})
+
+_PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?(?:\w+ )?\w*(?:Error|Exception|Timeout)(?: - |: ))+")
+_NO_CREDENTIALS: Final = ("missing credentials", "unable to locate credentials", "no key is set", "api key not found")
+_UNSET: Final = re.compile(r"missing|must provide|required|provide an|(not|base was) set|not provided|pip install")
+_LOADING: Final = re.compile(r"loading|warming up|starting")
+_TOO_LONG: Final = (
+    "context_length", "context length", "context limit", "context size", "context window", "exceed_context_size",
+    "exceed the configured limit", "exceeds max length", "exceeds the maximum number of tokens", "input is too long",
+    "length of all messages", "longer than the maximum model length", "max_new_tokens` must be", "maximum context",
+    "maximum prompt length", "model token limit", "must have less than", "prompt is too long", "prompt too long",
+    "range of input length", "reduce the length of", "reduce your message size", "string_above_max_length",
+    "too large for model", "too large to process", "too many input tokens", "too many tokens",
+)  # fmt: skip
+_NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
+_QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry
+_UNABLE: Final = ("not supported", "does not support", "not implemented")  # llama.cpp refuses images by 500
+_FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
+_STATUS_OF_WORD: Final = {
+    "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "throttl": 429, "quota": 429,
+    "authentication": 401, "unauthenticated": 401, "unauthorized": 401, "apikey": 401, "permission": 403,
+    "forbidden": 403, "payment": 402, "credit": 402, "notfound": 404, "badrequest": 400, "invalidrequest": 400,
+    "invalidargument": 400, "contextlength": 400, "contextsize": 400, "contentfilter": 400, "contentpolicy": 400,
+    "timeout": 504, "deadlineexceeded": 504, "overloaded": 503, "unavailable": 503,
+}  # fmt: skip
+"""Word in the code or type of an error that has no status of its own -> the status that it stands for."""
+
+_STATUS_KEYS: Final = ("code", "status", "status_code", "type")
+_MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
+
+
+def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.ModelError:
+    """Return the error for an unsuccessful answer, or for one without a reply.
+
+    Args:
+        status: HTTP status.
+        headers: Headers of the answer, by lower-case name.
+        body: Its text, scrubbed of secrets.
+    """
+    quoted = ""
+    with suppress(ValueError):
+        quoted = message_in(parse_json(body))
+    quoted = quoted or body.strip() or ("an empty body" if status < 300 else f"HTTP status {status}")
+    return _made(_kind(status, body.casefold()), status, headers, quoted)
+
+
+def error_of(json: Json) -> Json:
+    """Return the error that a successful answer states, for itself or for its first choice; None if there is none."""
+    json = _only_item(json)
+    if not is_object(json):
+        return None
+    choices = json.get("choices")
+    choice = choices[0] if is_array(choices) and choices else None
+    if (error := error_in(json)) or not is_object(choice):
+        return error or None
+    is_limited = end_of(choice.get("finish_reason")) in ("length", "content_filter")  # which is no error of the server
+    return None if is_limited else choice.get("error") or None
+
+
+def _only_item(json: Json) -> Json:
+    """Return what is inside an array of one: Gemini puts one around its errors."""
+    return json[0] if is_array(json) and len(json) == 1 else json
+
+
+def stated_error(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
+    """Return the error for a successful answer without a reply: the one that it states, else that it has none."""
+    text = secrets.scrub(json_text(json if error is None else {"error": error})[:MOST_OF_ERROR])
+    stated = [error.get(key) for key in _STATUS_KEYS] if is_object(error) else [error]
+    status = next((int(code) for code in map(str, stated) if re.fullmatch("[45][0-9][0-9]", code)), None)
+    if status is None and error is not None:
+        words = re.sub(r"[^a-z]", "", " ".join(map(str, stated)).casefold())
+        known = (status for word, status in _STATUS_OF_WORD.items() if word in words)
+        status = 400 if any(word in text.casefold() for word in _TOO_LONG) else next(known, 500)
+    return http_error(status or 200, headers, text)
+
+
+def litellm_error(error: Exception, text: str, base: str | None = None) -> errors.ModelError:
+    """Return the error for an exception of litellm; only the text of the original is kept.
+
+    Args:
+        error: The exception.
+        text: Its message, scrubbed of secrets.
+        base: The address of the server; None for the provider's own endpoint.
+    """
+    if (failure := no_connection(error, base)) is not None:
+        return failure
+    text = text.partition("\nTraceback (most recent call last)")[0]
+    low = f"{text} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold()
+    quoted = _PREFIX.sub("", text).strip() or type(error).__name__
+    if any(words in low for words in _NO_CREDENTIALS) or ("missing" in low and "api key" in low):
+        return _made(errors.AuthError, None, {}, quoted)
+    own = {kind.__name__ for kind in type(error).__mro__}
+    if own & _NOT_SENT or "llm provider not provided" in low:
+        return _made(errors.RequestError, None, {}, quoted)
+    others = [type(one).__mro__ for one in _chain(error) if "litellm" not in type(one).__module__]
+    broken = {kind.__name__ for kinds in others for kind in kinds}
+    if broken & _NO_ANSWER or broken & _BROKEN:  # litellm invents a status for these
+        return _made(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
+    if (status or 500) >= 500 and _UNSET.search(low) and {kinds[0].__module__ for kinds in others} <= {"builtins"}:
+        return _made(errors.RequestError, None, {}, quoted)  # found by litellm's own code, which invents a status
+    usual = errors.RequestError if status is None else _kind(status, low)
+    kind = next((kind for name, kind in _BY_CLASS.items() if name in own), usual)
+    held = getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", {})
+    return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and what it was raised from, outermost first."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
+
+
+_CERTIFICATES: Final = {
+    10: "renew the certificate of the server, or correct the clock of this host",
+    62: "write the host name that the certificate is for into the address",
+    64: "write the host name that the certificate is for into the address",
+}
+"""OpenSSL's number of a fault of a certificate -> what to do."""
+
+
+def no_connection(error: BaseException, base: str | None) -> errors.ModelError | None:
+    """Return the error for a connection that could not be made, with what to do; None for any other failure.
+
+    Args:
+        error: The exception of a client, with its causes.
+        base: The address of the server; None for the provider's own endpoint.
+    """
+    chain = _chain(error)
+    client: Any = next((one for one in chain if hasattr(one, "port")), None)
+    host, where = (client.host, f"{client.host}:{client.port}") if client is not None else ("the server", "the address")
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError) and hasattr(one, "verify_code"):
+            remedy = _CERTIFICATES.get(
+                one.verify_code, "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
+            )
+            why = one.verify_message.rstrip(".")
+            return permanent_error(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
+        if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in ("HTTP_REQUEST", "WRONG_VERSION_NUMBER"):
+            return permanent_error(f"{where} does not speak TLS; write http:// for a server without it.")
+        if isinstance(one, ConnectionRefusedError):
+            if type(client).__name__ == "ClientProxyConnectionError":
+                remedy = "start it, or correct http_proxy and https_proxy in the environment"
+                return errors.UnavailableError(f"the proxy at {where} refuses connections; {remedy}")
+            remedy = "start the server, or correct its address" if base else "something on the way may block it"
+            refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); {remedy}")
+            refused.starting = base is not None
+            return refused
+        if isinstance(one, socket.gaierror):
+            return errors.UnavailableError(f"the host name {host} cannot be resolved ({one.strerror}); check it")
+    return None
+
+
+def permanent_error(text: str) -> errors.UnavailableError:
+    """Return the error for a server that cannot be reached until somebody mends something; nothing was sent."""
+    error = errors.UnavailableError(text, sent=False)
+    error.transient = False
+    return error
+
+
+_ABOUT_SCHEMAS: Final = ("response_format", "schema", "structured", "extra", "json mode", "response mime type")
+"""Words in the message of a server that rejected the form in which a schema was requested."""
+
+_UNKNOWN: Final = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not (permitted|allowed)|extra")
+"""In the message of a server that rejects a parameter."""
+
+_NO_SYSTEM_TURN: Final = re.compile(r"system role|role.{1,30}support.{1,10}system|roles must alternate")
+"""In the message of a model whose template or provider takes none."""
+
+_ENDPOINT: Final = re.compile(r"/(chat/completions|completions|embeddings|responses|models)/?$")
+
+
+def with_hints(
+    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
+) -> errors.ModelError:
+    """Add to an error of a server what the user can do: the one way out, where there is one."""
+    error.args = ("\n  ".join([str(error), *_hints(error, settings, request)]),)
+    return error
+
+
+def _hints(
+    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
+) -> Iterator[str]:
+    """Yield what the user can do about an error of a server."""
+    refused = error.provider_message.casefold() if isinstance(error, errors.RequestError) else ""
+    schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither
+    if schema is not None and any(word in refused for word in ("tool_choice", *_ABOUT_SCHEMAS)):
+        others = 'structured="tool" or ' if tools and request.structured != "tool" else ""
+        way = f'LanguageModel(..., {others}structured="prompt")'
+        yield f"If the server does not take a schema in this form, pass {way}."
+    if tools and "tool_choice" in refused and is_object(getattr(request, "tool_choice", None)):
+        yield 'If the server takes no tool by name, offer that tool alone, with tool_choice="required".'
+    most = request.params.get("max_tokens")
+    if most is not None and "max_completion_tokens" in refused:
+        yield f"Leave max_tokens out, and pass LanguageModel(..., extra_body={{'max_completion_tokens': {most}}})."
+    elif _UNKNOWN.search(refused):
+        for name in [name for name in request.params if re.search(rf"\b{name}\b", refused)]:
+            yield f"If the model does not take this {name}, leave it out of the parameters."
+    if _NO_SYSTEM_TURN.search(refused):
+        template = "{'user': '{instructions}\\n{output_schema}\\n{examples}\\n{inputs}'}"
+        yield f"If the model takes no system turn, write all into the user's: Generator(..., template={template})."
+    if "stream_options" in error.provider_message:
+        yield "If the server does not know stream_options, pass extra_body={'stream_options': None}."
+    is_bare = settings.api_key is None and all(isinstance(value, str) for value in settings.headers.values())
+    if error.status in (401, 403) and settings.api_base is not None and is_bare:
+        name = options.ENVIRONMENT.get(settings.provider, ("MY_API_KEY",))[0]
+        what = "No key was sent: one of the environment is never sent to an api_base."
+        yield f"{what} Pass api_key=os.environ[{name!r}], or the like."
+    if error.status in (200, 404, 405) and (base := settings.base) is not None:
+        if known := _ENDPOINT.search(base):
+            yield f"The api_base ends with {known[0]}, which is added to it: pass {base[: known.start()]!r}."
+        elif not base.rstrip("/").endswith("/v1"):
+            yield f"The api_base {base!r} lacks /v1, which most servers want."
+
+
+def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
+    """Make the error of a kind."""
+    quoted = mend(quoted)  # litellm passes half a character on
+    text = options.shortened(quoted, _MOST_QUOTED)
+    answered = "200 without a reply" if status == 200 else status
+    message = text if status is None else f"the provider answered {answered}: {text}"
+    details: dict[str, Any] = {
+        "status": status,
+        "request_id": headers.get("x-request-id") or headers.get("request-id"),
+        "provider_message": options.shortened(quoted),
+    }
+    if isinstance(kind, str):
+        what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
+        return errors.BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
+    sent = status is not None or kind not in (errors.AuthError, errors.RequestError)
+    error = kind(message, retry_after_s=_retry_after(headers.get("retry-after", "")), sent=sent, **details)
+    error.starting = status == 503 and _LOADING.search(quoted.casefold()) is not None
+    return error
+
+
+def _kind(status: int, low: str) -> Kind:
+    """Return the kind of error that a status stands for; the provider's text decides between several."""
+    if (status in (400, 413, 422) or status >= 500) and any(words in low for words in _TOO_LONG):
+        return errors.ContextWindowError
+    if status in (400, 403) and any(words in low for words in _FILTERED):
+        return _REFUSED
+    if status == 429:
+        empty = any(words in low for words in _NO_QUOTA) or (_QUOTA_TEXT in low and "retry" not in low)
+        return errors.AuthError if empty else errors.RateLimitError
+    if status in (401, 402, 403):
+        return errors.AuthError
+    if status in (500, 501) and any(words in low for words in _UNABLE):
+        return errors.RequestError
+    return (
+        errors.UnavailableError if status < 300 or status in (408, 409, 425) or status >= 500 else errors.RequestError
+    )
+
+
+def message_in(json: Json) -> str:
+    """Return the message in the JSON of a failure: `error.message` or `detail`; "" where there is none."""
+    json = _only_item(json)
+    error = json.get("error") or json if is_object(json) else None
+    found = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
+    return str(found or "").strip()
+
+
+def _retry_after(value: str) -> float | None:
+    """Read a Retry-After header: seconds, or a date."""
+    from email.utils import mktime_tz, parsedate_tz
+
+    date = parsedate_tz(value)
+    try:
+        seconds = float(value) if date is None else mktime_tz(date) - wall_time()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, seconds) if seconds < float("inf") else None
