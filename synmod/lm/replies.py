@@ -345,6 +345,8 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     if request.schema is None:
         reason = "length" if reply.finish_reason == "length" else "empty"
         return Read(None) if reply.text.strip() else Read(None, reason, (("", "the reply is empty"),))
+    if reply.text.count("{") + reply.text.count("[") > _MOST_PARTS:
+        return Read(None, "schema", (("", f"the reply has more than {_MOST_PARTS:,} objects and arrays"),))
     reasoning = None
     if (field := request.reasoning_field) is not None and (reply.reasoning or sent.schema is not request.schema):
         reasoning = {field: reply.reasoning or ""}  # "" if it was not requested, so that no output lacks it
@@ -355,6 +357,7 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     return read
 
 
+_MOST_PARTS: Final = 100_000  # a value of more stops the process at each full collection of garbage, in any thread
 _LARGE: Final = 2**16
 _MANY: Final = 50
 

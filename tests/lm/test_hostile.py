@@ -110,3 +110,11 @@ async def test_a_large_reply_is_read_like_a_small_one():
     packets = [record({"content": long[at : at + 50_000]}) for at in range(0, len(long), 50_000)]
     reply, _ = await ask(Answer(raw=b"".join([*packets, b"data: [DONE]\n\n"])), schema={"type": "object"})
     assert reply.json == json.loads(long)
+
+
+async def test_a_value_of_too_many_parts_is_not_read():
+    """It would stop the process whenever the garbage is collected."""
+    error, _ = await ask(completion(json.dumps([[]] * 100_000)), schema={"type": "array"}, repairs=0)
+    assert (error.reason, error.errors) == ("schema", (("", "the reply has more than 100,000 objects and arrays"),))
+    reply, _ = await ask(completion(json.dumps([[]] * 99_999)), schema={"type": "array"}, repairs=0)
+    assert len(reply.json) == 99_999
