@@ -79,6 +79,8 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
     quoted = ""
     with suppress(ValueError):
         quoted = message_in(parse_json(body))
+    if 300 <= status < 400 and (target := headers.get("location")):
+        quoted = f"a redirect to {target}, which is not followed; the api_base may be {_ENDPOINT.sub('', target)!r}"
     quoted = quoted or body.strip() or ("an empty body" if status < 300 else f"HTTP status {status}")
     return _made(_kind(status, body.casefold()), status, headers, quoted)
 
@@ -153,6 +155,12 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
+_NOT_TLS: Final = ("HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER")
+_HUNG_UP: Final = frozenset({
+    "BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "ServerDisconnectedError",
+})  # fmt: skip
+_ELSEWHERE: Final = frozenset({"ClientPayloadError", "ClientProxyConnectionError"})  # inside an answer; by a proxy
+_ALERT: Final = r"\x15\x03"  # how a server begins that was sent HTTP in place of TLS
 _CERTIFICATES: Final = {
     10: "renew the certificate of the server, or correct the clock of this host",
     62: "write the host name that the certificate is for into the address",
@@ -162,7 +170,7 @@ _CERTIFICATES: Final = {
 
 
 def no_connection(error: BaseException, base: str | None) -> errors.ModelError | None:
-    """Return the error for a connection that could not be made, with what to do; None for any other failure.
+    """Return the error for a connection that failed before an answer, with what to do; None for any other failure.
 
     Args:
         error: The exception of a client, with its causes.
@@ -178,8 +186,9 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
             )
             why = one.verify_message.rstrip(".")
             return permanent_error(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
-        if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in ("HTTP_REQUEST", "WRONG_VERSION_NUMBER"):
-            return permanent_error(f"{where} does not speak TLS; write http:// for a server without it.")
+        if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in _NOT_TLS:
+            address = _with_other_scheme(base) if base else "http://"
+            return permanent_error(f"{where} does not speak TLS; write {address} for a server without it.")
         if isinstance(one, ConnectionRefusedError):
             if type(client).__name__ == "ClientProxyConnectionError":
                 remedy = "start it, or correct http_proxy and https_proxy in the environment"
@@ -190,7 +199,19 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
             return refused
         if isinstance(one, socket.gaierror):
             return errors.UnavailableError(f"the host name {host} cannot be resolved ({one.strerror}); check it")
+    names = {type(one).__name__ for one in chain}
+    is_alert = any(_ALERT in str(getattr(one, "message", "")) for one in chain)
+    if base and (is_alert or (names & _HUNG_UP and not names & _ELSEWHERE)):
+        speaks = "does not speak" if base.startswith("https:") else "speaks"
+        remedy = f"if it {speaks} TLS, write {_with_other_scheme(base)}"
+        return errors.UnavailableError(f"the server hung up before it answered; {remedy}")
     return None
+
+
+def _with_other_scheme(base: str) -> str:
+    """Return an address with http:// in place of https://, or the reverse."""
+    scheme, _, rest = base.partition(":")
+    return f"{'http' if scheme == 'https' else 'https'}:{rest}"
 
 
 def permanent_error(text: str) -> errors.UnavailableError:
@@ -208,6 +229,9 @@ _UNKNOWN: Final = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not (p
 
 _NO_SYSTEM_TURN: Final = re.compile(r"system role|role.{1,30}support.{1,10}system|roles must alternate")
 """In the message of a model whose template or provider takes none."""
+
+_WANTS_TLS: Final = re.compile(r"https (port|server|scheme)|plain http|requires tls")
+"""In the message of a server of TLS that was sent plain HTTP."""
 
 _ENDPOINT: Final = re.compile(r"/(chat/completions|completions|embeddings|responses|models)/?$")
 
@@ -248,7 +272,10 @@ def _hints(
         name = options.ENVIRONMENT.get(settings.provider, ("MY_API_KEY",))[0]
         what = "No key was sent: one of the environment is never sent to an api_base."
         yield f"{what} Pass api_key=os.environ[{name!r}], or the like."
-    if error.status in (200, 404, 405) and (base := settings.base) is not None:
+    base = settings.base
+    if base is not None and base.startswith("http:") and error.status == 400 and _WANTS_TLS.search(refused):
+        yield f"The server speaks TLS: write {_with_other_scheme(base)}."
+    if error.status in (200, 404, 405) and base is not None:
         if known := _ENDPOINT.search(base):
             yield f"The api_base ends with {known[0]}, which is added to it: pass {base[: known.start()]!r}."
         elif not base.rstrip("/").endswith("/v1"):

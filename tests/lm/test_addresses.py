@@ -216,21 +216,70 @@ async def test_a_certificate_that_cannot_be_verified(certificate, trusted, host,
         assert words in str(caught.value)
 
 
-async def test_tls_to_a_port_without_it():
-    """Permanent, with the remedy."""
+def _raw(reply):
+    """A server on a free port that reads something, writes this and closes."""
 
     async def answer(reader, writer):
         await reader.read(1)
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.write(reply)
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        base = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        lm = LanguageModel("openai/m", api_base=base)
-        with pytest.raises(UnavailableError, match="does not speak TLS; write http://") as caught:
+    return asyncio.start_server(answer, "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize("adapter", ["direct", pytest.param("litellm", marks=pytest.mark.slow)])
+async def test_tls_to_a_port_without_it(adapter):
+    """Permanent, with the address to write."""
+    async with await _raw(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server:
+        base = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        lm = LanguageModel("openai/m", api_base=f"https://{base}", adapter=adapter)
+        with pytest.raises(UnavailableError, match=f"does not speak TLS; write http://{base}") as caught:
             await lm("?")
         await lm.aclose()
     assert (caught.value.transient, caught.value.attempts) == (False, 0)
+
+
+@pytest.mark.parametrize("adapter", ["direct", pytest.param("litellm", marks=pytest.mark.slow)])
+async def test_plain_http_to_a_port_with_tls(adapter):
+    """Such a server often hangs up without a word; the error has the address to write."""
+    async with Secure("localhost.pem") as port:
+        lm = LanguageModel("openai/m", api_base=f"http://127.0.0.1:{port}/v1", adapter=adapter, attempts=1)
+        with pytest.raises(UnavailableError, match=f"hung up .* if it speaks TLS, write https://127.0.0.1:{port}/v1"):
+            await lm("?")
+        await lm.aclose()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reply", "words"),
+    [
+        ("http", b"", "if it speaks TLS, write https://{base}"),
+        ("http", b"\x15\x03\x01\x00\x02\x02\x46", "if it speaks TLS, write https://{base}"),
+        ("http", b"Client sent an HTTP request to an HTTPS server.", "The server speaks TLS: write https://{base}."),
+        ("http", b"<h1>The plain HTTP request was sent to HTTPS port</h1>", "speaks TLS: write https://{base}."),
+        ("http", b"You're speaking plain HTTP to an SSL-enabled server port.", "speaks TLS: write https://{base}."),
+        ("http", b"This combination of host and port requires TLS.", "speaks TLS: write https://{base}."),
+        ("https", b"", "if it does not speak TLS, write http://{base}"),
+        ("https", b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak TLS; write http://{base}"),
+    ],
+)
+async def test_each_sign_of_the_other_scheme(scheme, reply, words):
+    """Closed at once, an alert of TLS, and the texts of Go, nginx, Apache and Tomcat."""
+    is_text = (scheme == "http" and reply[:1].isalpha()) or reply.startswith(b"<")
+    async with await _raw(b"HTTP/1.0 400 Bad Request\r\n\r\n" + reply if is_text else reply) as server:
+        base = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        lm = LanguageModel("openai/m", api_base=f"{scheme}://{base}", attempts=1)
+        with pytest.raises(sm.ModelError) as caught:
+            await lm("?")
+        await lm.aclose()
+    assert words.format(base=base) in str(caught.value)
+
+
+async def test_a_redirect_shows_where_it_leads():
+    """As a host answers over http that serves https alone; the key does not follow it."""
+    target = "https://llm.invalid/v1/chat/completions"
+    error, arrived = await ask(Answer(301, {}, {"location": target}))
+    assert f"a redirect to {target}, which is not followed; the api_base may be 'https://llm.invalid/v1'" in str(error)
+    assert len(arrived) == 1
 
 
 @pytest.mark.parametrize("name", ["no-such-file.pem", "../loopback.py"])
