@@ -70,6 +70,11 @@ def _needed(node, package, paths):
     return [name for name in names if name in paths]
 
 
+def _is_for_types(node):
+    """Whether a statement is `if TYPE_CHECKING:`, whose imports do not happen."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
 def _reaches(nodes):
     """Return the private attributes, with their lines, that this file reads or sets but does not define."""
     own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
@@ -103,7 +108,8 @@ def chapters():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
         import_lines = {line for node in imports for line in range(node.lineno, node.end_lineno + 1)}
-        needs = {one for node in imports for one in _needed(node, package, paths)} - {name}
+        for_types = {inner for node in nodes if _is_for_types(node) for part in node.body for inner in ast.walk(part)}
+        needs = {path for node in imports if node not in for_types for path in _needed(node, package, paths)} - {name}
         functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         longest = max((len(code & set(range(f.lineno, f.end_lineno + 1))) for f in functions), default=0)
         room = name.split(".")[1] if name.count(".") > 1 or (path.name == "__init__.py" and "." in name) else "synmod"

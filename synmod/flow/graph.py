@@ -384,6 +384,14 @@ class FlowGraph:
     outputs: Any
     steps: tuple[FlowStep, ...]
 
+    def fresh_symbols(self, nest: Any) -> Any:
+        """Return a nest of references, such as `inputs`, with a fresh symbol for each."""
+
+        def fresh(ref: SymbolRef) -> SymbolicDataModel:
+            return symbol_of(self.symbols[ref.index])
+
+        return map_leaves(fresh, nest)
+
     def output_symbols(self) -> Any:
         """Return fresh symbols for the outputs, made from their schemas alone."""
 

@@ -5,11 +5,13 @@ of a call after its frame is set is in one `try`, so that return, error and canc
 common case (values whose schemas were seen before, no listeners) takes a few identity checks.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
@@ -19,8 +21,11 @@ from synmod.tree import class_of, discarding_writes, keeping_writes, walk
 
 from . import contract, declaring
 from .contract import ANY_CLASS, check_inputs, check_output, convert_arguments, holds_symbol, is_not_taken, no_outputs
-from .record import ABSENT, Module, ModuleRecord, attributes_of, extend_paths, paths_below, where
+from .record import ABSENT, ModuleRecord, attributes_of, extend_paths, paths_below, where
 from .structure import Build, gave_way_to, is_building_tree, is_ready_here, remember_variable, seal, take_turn, wait_for
+
+if TYPE_CHECKING:
+    from .module import Module
 
 T = TypeVar("T")
 

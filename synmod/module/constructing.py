@@ -14,8 +14,11 @@ from synmod import data, errors, leaves, lm, scope, tree
 
 from .calling import SymbolicFrame, build, ensure_built, mark_built
 from .declaring import POSITIONAL, SPECS, ClassDeclaration, DeclaredSkips, ModuleOptions, check_class, is_base
-from .record import ABSENT, LABELS, InVariable, Module, ModuleRecord, attribute_of, where
+from .record import ABSENT, LABELS, InVariable, ModuleRecord, attribute_of, where
 from .structure import running_own_build, waits_for_itself
+
+if TYPE_CHECKING:
+    from .module import Module
 
 _NEVER_RECORDED = "hooks"
 

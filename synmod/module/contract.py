@@ -4,10 +4,12 @@ A nest is data, None, or lists, tuples, dicts and other containers of data. Spee
 schema was seen before, is one lookup, which `call_module` makes inline.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
 
@@ -18,8 +20,11 @@ from synmod.leaves import KeyPath, did_you_mean
 from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
 
 from .declaring import POSITIONAL, SPECS, UNDECLARED, CallSignature
-from .record import Module, kind_text, where
+from .record import kind_text, where
 from .structure import is_ready_here
+
+if TYPE_CHECKING:
+    from .module import Module
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
 _UNSET: Final = object()
@@ -459,8 +464,7 @@ def declared_inputs(module: Module) -> Any:
     """Return the declared inputs of `module` as a nest of symbols: Inputs, `input_spec`, an annotation; else None."""
     flow = module._record.flow
     if flow is not None:
-        declared = (flow.symbols[ref.index] for ref in leaves(flow.inputs))
-        return pack(flow.inputs, (symbol(each.schema, each.data_model, each.name) for each in declared))
+        return flow.fresh_symbols(flow.inputs)
     spec = input_spec_of(module)
     if spec is not None:
         return spec

@@ -3,6 +3,8 @@
 Rooms above register their contributions (skips, orders of steps, attempts, pictures) in a table when imported.
 """
 
+from __future__ import annotations
+
 import inspect
 import typing
 from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
@@ -10,12 +12,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from types import MappingProxyType, MemberDescriptorType, SimpleNamespace, UnionType
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from synmod import data, leaves, scope, tree
 from synmod.errors import ConfigError
 
-from .record import Module
+if TYPE_CHECKING:
+    from .module import Module
 
 # -- annotations and signatures ----------------------------------------------------------------------------------------
 
@@ -253,7 +256,7 @@ class DeclaredSkips:
         """All names, sorted."""
         return sorted(self.stash | self.pop | self.peek)
 
-    def joined(self, more: "DeclaredSkips") -> "DeclaredSkips":
+    def joined(self, more: DeclaredSkips) -> DeclaredSkips:
         """Return the union of both; for a name with two schemas, that of `more`."""
         return DeclaredSkips(
             self.stash | more.stash,
@@ -512,7 +515,7 @@ class Execution(NamedTuple):
     """
 
     order: Order
-    parts: "tuple[Child | Execution | None, ...]"
+    parts: tuple[Child | Execution | None, ...]
     needs: tuple[Sequence[int], ...] = ()
 
 

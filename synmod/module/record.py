@@ -3,15 +3,22 @@
 A frame refers to its module by the record (`name`, `training_default`), so that `scope` need not know Module.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from synmod import errors, leaves, scope, tree
 
-Module: TypeAlias = Any
-"""The annotation for modules in the files that `module` imports, which cannot import the class."""
+if TYPE_CHECKING:
+    from synmod.flow import FlowGraph
+
+    from .contract import Contract, DeclaredOutputs
+    from .declaring import ClassDeclaration, Runner
+    from .module import Module
+    from .structure import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,7 @@ class ModuleRecord:
     Sets of names are dicts without values: they keep their order, and an empty one is small.
     """
 
-    declaration: Any
-    """The ClassDeclaration of the class."""
+    declaration: ClassDeclaration
     name: str
     description: str
     trainable: bool = True
@@ -46,19 +52,19 @@ class ModuleRecord:
     sealed: bool = False
     made_in_build: frozenset[str] = frozenset()
     """The attributes that the module's own `build` assigned; files do not hold their plain values."""
-    flow: Any = None
-    """The graph of a functional program, a `FlowGraph`."""
+    flow: FlowGraph | None = None
+    """The graph of a functional program."""
     isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The Namespace of each isolated skip name."""
     constructed: bool = False
     hooks: tuple[scope.Hook, ...] = ()
-    runner: Any = None
-    """Runs `call` if the class declares skips (`declaring.Runner`); else None."""
+    runner: Runner | None = None
+    """Runs `call` if the class declares skips; else None."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
     """The attributes that were assigned after construction, outside `build`."""
     removed: dict[str, None] = field(default_factory=dict[str, None])
-    building: Any = None
-    """The running Build, or one that ended well inside a running one; None outside."""
+    building: Build | None = None
+    """The running build, or one that ended well inside a running one; None outside."""
     ready: bool = False
     """Built and sealed for all callers: the only check of a call."""
     restored: set[str] | None = None
@@ -69,10 +75,10 @@ class ModuleRecord:
     """The nodes and Variables in the attributes when the structure was sealed."""
     version: int = 0
     counters: scope.CallCounters = field(default_factory=scope.CallCounters)
-    contract: Any = None
-    """The Contract of the inputs; None until it is needed."""
-    declared: Any = None
-    """The DeclaredOutputs; None until they are needed."""
+    contract: Contract | None = None
+    """The requirements on the inputs; None until they are needed."""
+    declared: DeclaredOutputs | None = None
+    """The declared outputs; None until they are needed."""
     listed_in: WeakValueDictionary[int, tree.PathTable] | None = None
     """The path tables that list the module."""
     paths: tree.PathTable | None = None
@@ -116,7 +122,7 @@ def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
 
 def attribute_of(module: Module, name: str | int) -> Any:
     """Return one attribute, without running a property; ABSENT if there is none."""
-    attributes: dict[Any, Any] = module.__dict__  # a Sequential has int names
+    attributes: dict[Any, Any] = vars(module)  # a Sequential has int names
     return attributes.get(name, ABSENT)
 
 

@@ -4,6 +4,8 @@ A build begun inside another is kept or undone together with the outermost one. 
 running code is part of.
 """
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import re
@@ -11,15 +13,18 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 from inspect import getattr_static
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from synmod import leaves, scope
 from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SealedError, SkipNameError
 from synmod.tree import KNOWN, STATIC, PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
 
-from .record import ABSENT, LABELS, Module, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
+from .record import ABSENT, LABELS, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
 
-_BUILDING: "ContextVar[Build | None]" = ContextVar("synmod_building", default=None)
+if TYPE_CHECKING:
+    from .module import Module
+
+_BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
 
 _LOCK = leaves.aio.lock()
 """Guards `record.building`, the builds' `befores` and `waits_for`; held for a few instructions, never across an await.
@@ -163,14 +168,14 @@ class Build:
                 build.over.set()
 
     @property
-    def around(self) -> "Build | None":
+    def around(self) -> Build | None:
         """The nearest enclosing build that still runs; a task may outlive the build that it was started in."""
         outer = self.outer
         while outer is not None and outer.over.is_set:
             outer = outer.outer
         return outer
 
-    def chain(self) -> "list[Build]":
+    def chain(self) -> list[Build]:
         """Return this build and the enclosing builds that still run, from the inside out."""
         chain: list[Build] = [self]
         while (around := chain[-1].around) is not None:
@@ -178,7 +183,7 @@ class Build:
         return chain
 
     @property
-    def outermost(self) -> "Build":
+    def outermost(self) -> Build:
         """The build that this one is kept or undone with."""
         return self.chain()[-1]
 

@@ -13,11 +13,11 @@ from typing_extensions import TypeVar
 from synmod import module as modules, registry, saving, scope, train, tree
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
-from synmod.flow import Progress, Step, record_graph, run_plan, steps_between, symbol_of
+from synmod.flow import Progress, Step, record_graph, run_plan, steps_between
 from synmod.leaves import checks_keywords, copied, did_you_mean, map_leaves, path_str
 from synmod.module import AsyncCallee, Data, Module, where
 
-from .wiring import Names, Wiring, graph_execution, wiring_of
+from .wiring import Names, Wiring, graph_execution, output_symbols, wiring_of
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
 
@@ -178,10 +178,10 @@ class Program(Module, Generic[M]):
             """Run the graph on one argument with the structure of the inputs, one argument per input, or keywords."""
             values = self._input_values(inputs, named)
             if any(isinstance(value, SymbolicDataModel) for value in values):
-                return self._output_symbols()
+                return output_symbols(self)
             wiring = wiring_of(self)
             if not wiring.inputs.takes_none and all(value is None for value in values):
-                return map_leaves(lambda _: None, self._record.flow.outputs)
+                return map_leaves(lambda _: None, wiring.flow.outputs)
             return await run_plan(wiring.plan(self), values)
 
     def __init__(
@@ -282,7 +282,7 @@ class Program(Module, Generic[M]):
         if self._record.flow is None or type(self).call is not Program.call:
             return await super().compute_output_spec(*args, **kwargs)
         self._input_values(args, kwargs)
-        return self._output_symbols()
+        return output_symbols(self)
 
     # -- training -----------------------------------------------------------------------------------------------------
 
@@ -473,11 +473,6 @@ class Program(Module, Generic[M]):
         frame = scope.current_call()
         entry = frame is not None and frame.parent is None and not frame.symbolic
         return wiring_of(self).inputs.values(self, args, named, entry=entry)
-
-    def _output_symbols(self) -> Any:
-        """Return new symbols for the outputs."""
-        flow = self._record.flow
-        return map_leaves(lambda ref: symbol_of(flow.symbols[ref.index]), flow.outputs)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as live values, with the inputs and outputs of a functional program."""

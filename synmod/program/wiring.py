@@ -207,7 +207,7 @@ class Wiring:
     __slots__ = ("_live", "_plan", "flow", "inputs", "version")
 
     def __init__(self, program: Program[Any], live: tuple[Any, Any, tuple[Step, ...]] | None = None) -> None:
-        self.flow: FlowGraph = program._record.flow
+        self.flow = flow_of(program)
         self.version = program._record.version
         self.inputs = Inputs(self.flow)
         self._plan: Plan | None = None
@@ -226,6 +226,19 @@ class Wiring:
         return self._live
 
 
+def flow_of(program: Program[Any]) -> FlowGraph:
+    """Return the graph of a functional program."""
+    flow = program._record.flow
+    assert flow is not None
+    return flow
+
+
+def output_symbols(program: Program[Any]) -> Any:
+    """Return new symbols for the outputs of a functional program."""
+    flow = flow_of(program)
+    return flow.fresh_symbols(flow.outputs)
+
+
 def wiring_of(program: Program[Any]) -> Wiring:
     """Return the wiring of a functional program; made anew when its graph or its modules have changed."""
     wiring: Wiring | None = getattr(program, "_wiring", None)
@@ -238,7 +251,7 @@ def wiring_of(program: Program[Any]) -> Wiring:
 
 def graph_execution(program: Program[Any]) -> Execution:
     """Return how the steps of a functional program depend on each other."""
-    flow: FlowGraph = program._record.flow
+    flow = flow_of(program)
     makers: dict[int, int] = {}
     for index, step in enumerate(flow.steps):
         for ref in leaves(step.gives):

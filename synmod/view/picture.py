@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from synmod import data, errors, leaves, scope, skip, tree
-from synmod.flow import FlowGraph, SymbolRef
+from synmod.flow import SymbolRef
 from synmod.module import Execution, Module
 
 from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
@@ -230,7 +230,8 @@ def _draw_shared(picture: Picture) -> None:
 
 def _draw_graph(picture: Picture, member: Member) -> None:
     """Draw the graph of a functional program; lines pass through operators, which are not drawn."""
-    flow: FlowGraph = member.module._record.flow
+    flow = member.module._record.flow
+    assert flow is not None
     holder, attributes = picture.boxes[member.path], vars(member.module)
     origins: dict[int, dict[int, Node]] = {}
     """For each symbol, the symbols of inputs and module outputs that it is made of, with the node that gives each."""
