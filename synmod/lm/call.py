@@ -58,6 +58,7 @@ _NO_CALLS: Final = (
     "If this model never calls a tool, its server may drop them, as those of chat templates without tools do: pass "
     'LanguageModel(..., structured="calls").'
 )
+_STOPPED: Final = "If stop={!r:.200} cut the reply, leave it out, or choose a text that no valid reply contains."
 
 
 class ModelCall:
@@ -385,7 +386,11 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
                 asked = in_text
                 continue
             is_unaware = request.tools and not reply.tool_calls and call.model.settings.api_base is not None
-            text = "\n  ".join([_FAULTS[reason], *faults, *([_NO_CALLS] if is_unaware else ())])
+            stop = {**request.params, **call.model.settings.extra_body}.get("stop")
+            hints = [_NO_CALLS] if is_unaware else []
+            if stop and reason not in ("length", "refused"):
+                hints.append(_STOPPED.format(stop))
+            text = "\n  ".join([_FAULTS[reason], *faults, *hints])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
         asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))

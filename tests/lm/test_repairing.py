@@ -5,6 +5,7 @@ import pytest
 from synmod.errors import BadReplyError
 from synmod.lm import REPAIR_OPENING, LMReply
 from synmod.testing import FunctionLM, ScriptedLM
+from tests.lm.loopback import ask, completion
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -114,3 +115,31 @@ async def test_transient_failures_and_repairs_share_the_attempts():
     with pytest.raises(BadReplyError):
         await lm("?", SCHEMA)
     assert len(lm.requests) == 3
+
+
+CUT_CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"city": "Par'}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (completion('{"a": "x'), "not_json"),
+        (completion("{}"), "schema"),
+        (completion(""), "empty"),
+        (completion(None, tool_calls=[CUT_CALL]), "tool"),
+    ],
+)
+@pytest.mark.parametrize("keywords", [{"stop": ["\n"]}, {"extra_body": {"stop": ["\n"]}}], ids=["parameter", "body"])
+async def test_what_a_stop_sequence_may_have_cut_has_a_hint(answer, reason, keywords):
+    """A provider that stops there reports the same end as for a whole reply."""
+    schema, tools = {"type": "object", "required": ["a"]}, [{"name": "look", "parameters": {"type": "object"}}]
+    error, _ = await ask(answer, schema=schema, call={"tools": tools}, **keywords)
+    assert error.reason == reason
+    assert "If stop=['\\n'] cut the reply, leave it out" in str(error)
+
+
+async def test_a_reply_that_is_too_long_has_no_hint_about_stop():
+    """Its own hint is the way out."""
+    error, _ = await ask(completion('{"a"', finish_reason="length"), schema={"type": "object"}, stop="\n")
+    assert error.reason == "length"
+    assert "stop=" not in str(error)
