@@ -146,19 +146,25 @@ class History(list[dict[str, Any]]):
             lines += [f"  {parent} --> {each.id}" for parent in each.parents]
         return "\n".join(lines)
 
-    def plot(self, path: str | os.PathLike[str]) -> Path:
+    def plot(self, path: str | os.PathLike[str] | None = None) -> str:
         """Draw the reward over rollouts: the best so far as steps, and that of each epoch's State.
 
-        Both are means over all validation rows; means over a part of them are circles.
+        Both are means over all validation rows; means over a part of them are circles. A notebook shows a History by
+        its picture.
 
         Args:
-            path: Where to; `.svg` or `.html`.
+            path: A file to write the picture to as well, `.svg` or `.html`.
+
+        Returns:
+            The picture as text: a page for `.html`, else SVG.
 
         Raises:
-            ArgumentError: Another extension.
-            OSError: The file cannot be written.
+            ArgumentError: `path` is not a path, or has another extension.
+            SaveError: The file cannot be written.
         """
-        suffix = Path(path).suffix
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise errors.ArgumentError(f"History.plot: path={path!r:.100} is not a path.")
+        suffix = ".svg" if path is None else Path(path).suffix
         if suffix not in (".svg", ".html"):
             raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
         rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
@@ -172,8 +178,14 @@ class History(list[dict[str, Any]]):
         )
         series = {"best so far": _steps([*first, *best, *last]), "this State": [*first, *present, *last]}
         svg = _chart(series, estimates)
-        page = f"<!doctype html><meta charset=utf-8><title>Validation reward</title>{svg}"
-        return leaves.write_atomic(path, page if suffix == ".html" else svg)
+        text = f"<!doctype html><meta charset=utf-8><title>Validation reward</title>{svg}" if suffix == ".html" else svg
+        if path is not None:
+            leaves.write_atomic(path, text)
+        return text
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows."""
+        return self.plot()
 
 
 def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], columns: Iterable[str] = ()) -> Path:

@@ -86,14 +86,24 @@ def test_csv_has_a_line_per_epoch(history, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".svg", ".html"])
 def test_plot_draws_reward_over_rollouts(history, suffix, tmp_path):
-    """A picture by the extension; another one is refused."""
-    text = history.plot(tmp_path / f"plot{suffix}").read_text()
+    """A picture by the extension, as text and in a file; another one is refused."""
+    path = tmp_path / f"plot{suffix}"
+    text = history.plot(path)
+    assert text == path.read_text("utf-8")
     svg = ET.fromstring(text[text.index("<svg") :])
     assert len(svg.findall("{*}polyline")) == 2
     assert "validation reward" in text
     with pytest.raises(sm.ArgumentError, match="writes .svg or .html"):
         history.plot(tmp_path / "plot.png")
+    with pytest.raises(sm.ArgumentError, match="path=3 is not a path"):
+        history.plot(3)
     empty().plot(tmp_path / "empty.svg")
+
+
+def test_plot_without_a_path_returns_the_picture(history):
+    """As `Module.plot` does; a notebook shows it."""
+    assert history.plot().startswith("<svg")
+    assert history._repr_html_() == history.plot()
 
 
 def test_a_record_comes_back(history):

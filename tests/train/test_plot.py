@@ -11,7 +11,7 @@ def points_of(svg):
     return [each.split() for each in re.findall(r'<polyline points="([^"]*)"', svg)]
 
 
-def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
+def test_the_lines_go_from_the_seed_to_the_end():
     """Both begin at no rollouts with the score of the seed, have a point per epoch, and end with what was kept."""
     rows = [
         {"rollouts": 10, "val_reward": 0.125, "best_val_reward": 0.125},
@@ -20,7 +20,7 @@ def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
     seed = Candidate("c0", sm.State(), scores={"validation": {"a": 0.5, "b": 0.0}})
     kept = Candidate("c1", sm.State(), scores={"validation": {"a": 1.0, "b": 0.5}})
     history = History(rows, candidates=[seed, kept], best=kept, spent=sm.Budget(rollouts=30))
-    svg = history.plot(tmp_path / "run.svg").read_text("utf-8")
+    svg = history.plot()
     best, present = points_of(svg)
     assert best[0::2] == [present[0], *best[2:5:2], present[-1]]
     heights = [float(point.split(",")[1]) for point in best]
@@ -32,7 +32,7 @@ def test_the_lines_go_from_the_seed_to_the_end(tmp_path):
     assert "<circle" not in svg
 
 
-def test_means_over_a_part_of_the_rows_are_circles(tmp_path):
+def test_means_over_a_part_of_the_rows_are_circles():
     """On no line: neither those of the epochs, nor the seed or the end where they saw a part."""
     rows = [
         {"rollouts": 10, "val_reward": None, "val_reward_estimate": 1.0, "best_val_reward": None},
@@ -40,15 +40,15 @@ def test_means_over_a_part_of_the_rows_are_circles(tmp_path):
     ]
     seed = Candidate("c0", sm.State(), scores={"validation": {"a": 1.0}})
     kept = Candidate("c1", sm.State(), scores={"validation": {"a": 1.0, "b": 0.5}})
-    svg = History(rows, candidates=[seed, kept], best=kept, spent=sm.Budget(rollouts=30)).plot(tmp_path / "run.svg")
-    best, present = points_of(svg.read_text("utf-8"))
+    svg = History(rows, candidates=[seed, kept], best=kept, spent=sm.Budget(rollouts=30)).plot()
+    best, present = points_of(svg)
     assert (len(best), len(present)) == (3, 2)
-    assert svg.read_text("utf-8").count("<circle") == 1
-    assert "estimate" in svg.read_text("utf-8")
+    assert svg.count("<circle") == 1
+    assert "estimate" in svg
 
 
 def test_a_run_without_rows_is_drawn(tmp_path):
     """There is a frame where there is nothing to draw, as a page, too."""
-    page = History(candidates=[Candidate("c0", sm.State())]).plot(tmp_path / "run.html").read_text("utf-8")
+    page = History(candidates=[Candidate("c0", sm.State())]).plot(tmp_path / "run.html")
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
