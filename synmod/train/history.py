@@ -159,14 +159,12 @@ class History(list[dict[str, Any]]):
             The picture as text: a page for `.html`, else SVG.
 
         Raises:
-            ArgumentError: `path` is not a path, or has another extension.
+            ArgumentError: `path` has another extension.
             SaveError: The file cannot be written.
         """
-        if path is not None and not isinstance(path, str | os.PathLike):
-            raise errors.ArgumentError(f"History.plot: path={path!r:.100} is not a path.")
         suffix = ".svg" if path is None else Path(path).suffix
         if suffix not in (".svg", ".html"):
-            raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or os.fspath(path)!r}.")
+            raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or path!r}.")
         rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
         first, last = (
             [(at, each.score)] if each.score is not None and len(each.scores["validation"]) == rows else []
