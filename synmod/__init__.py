@@ -95,6 +95,20 @@ __all__ = [
     "train", "tree", "update", "update_context", "use_language_models", "using", "variables", "view",
 ]
 
+# The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.
+data.SymbolTracing.instance = data.SymbolTracing(
+    record_operation=flow.record_operation,
+    current_path=scope.frame.place_name,
+)
+scope.TraceViews.instance = scope.TraceViews(page=view.trace_page)
+tree.GraphCodec.instance = tree.GraphCodec(encode=saving.encode_graphdef, decode=saving.decode_graphdef)
+module.RoomsAbove.instance = module.RoomsAbove(
+    verify_wiring=skip.wiring.verify_root,
+    attempt=skip.lane.attempt,
+    summary=view.summary,
+    plot=view.plot,
+)
+
 
 def __getattr__(name: str) -> _NoReturn:
     """Raise for a name that is not there, with the one that was perhaps meant."""

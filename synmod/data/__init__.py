@@ -22,7 +22,7 @@ from .messages import (
     TextPart, ToolCall, content_part, media_part, normalize_score,
 )
 from .models import (
-    RECORDERS, DataModel, Described, JsonDataModel, SymbolicDataModel, Wrapped, admit, declaration, declare,
+    DataModel, Described, JsonDataModel, SymbolTracing, SymbolicDataModel, Wrapped, admit, declaration, declare,
     is_symbolic, label, label_of, model_of, schema_of, symbol, to_value, wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
@@ -30,9 +30,9 @@ from .schema import Schema, is_unchecked, parts_of, portable, rereferenced, targ
 from .subschema import includes
 
 __all__ = [
-    "OPERATIONS", "RECORDERS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel",
-    "Described", "File", "FilePart", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema",
-    "Score", "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
+    "OPERATIONS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel", "Described", "File",
+    "FilePart", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema", "Score", "SymbolTracing",
+    "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
     "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_unchecked", "is_valid",
     "items_of", "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen",
     "parse_json", "parts_of", "plain_json", "portable", "problems", "rereferenced", "schema_from", "schema_of",

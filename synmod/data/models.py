@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, cast, dataclass_transform, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, Self, cast, dataclass_transform, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from typing_extensions import TypeVar
@@ -35,8 +36,20 @@ OtherT = TypeVar("OtherT", bound=BaseModel)
 OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
 """Functions by their name in `sm.ops`, and `is_operand`: whether an operator takes something at all."""
 
-RECORDERS: Final[dict[str, Callable[..., Any]]] = {}
-"""What higher rooms do with symbols: "operation" records a step, "path" returns the module path being traced."""
+
+@dataclass(frozen=True)
+class SymbolTracing:
+    """What higher rooms do with symbols; `synmod/__init__.py` sets the instance.
+
+    Attributes:
+        record_operation: Records an operation, by name, plan, operands and keywords, in the symbol that it returned.
+        current_path: Returns the path of the module that runs or is traced, "" where there is none.
+    """
+
+    record_operation: Callable[[str, Any, tuple[Any, ...], Mapping[str, Any], SymbolicDataModel], None]
+    current_path: Callable[[], str]
+    instance: ClassVar[SymbolTracing]
+
 
 # -- operators ---------------------------------------------------------------------------------------------------------
 
@@ -211,7 +224,7 @@ class SymbolicDataModel(Described[Any]):
     __hash__ = object.__hash__
 
     def _refuse_value(self, key: str | None) -> NoReturn:
-        place = traced_path()
+        place = SymbolTracing.instance.current_path()
         what = f"the value of {self!r}" if key is None else f"the field {key!r} of the symbol {self._label!r}"
         raise SymbolicValueError(
             f"{f'{place}: ' if place else ''}{what} was read, but a symbol only has a schema; its value comes when the "
@@ -758,11 +771,6 @@ def importable(model: type[BaseModel] | None) -> type[BaseModel] | None:
     for step in model.__qualname__.split("."):
         found = getattr(found, step, None)
     return model if found is model else None
-
-
-def traced_path() -> str:
-    """Return the path of the module that runs or is traced, "" where there is none."""
-    return RECORDERS["path"]() if "path" in RECORDERS else ""
 
 
 def is_symbolic(x: Any) -> bool:

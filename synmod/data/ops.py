@@ -346,7 +346,7 @@ def _combined(name: str, operands: Sequence[Any]) -> Any:
         present = [x for x in operands if x is not None]
         if len(present) < len(operands):
             if name == "concat":
-                raise _none_operand(operands, models.traced_path())
+                raise _none_operand(operands, models.SymbolTracing.instance.current_path())
             if name == "logical_and" or not present:
                 return None
             if len(present) == 1:
@@ -381,8 +381,8 @@ def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.Symb
     if plan.schema is None:
         return None
     output = symbol(plan.schema)
-    if cls is None and "operation" in models.RECORDERS:
-        models.RECORDERS["operation"](name, plan, tuple(operands), dict(kwargs), output)
+    if cls is None:
+        models.SymbolTracing.instance.record_operation(name, plan, tuple(operands), dict(kwargs), output)
     return output
 
 

@@ -10,12 +10,12 @@ Must never know: modules (a step's module is something to call), files, language
 from .concurrency import Failed, Progress, Shown, in_thread, map_concurrently, run, shown
 from .engine import Plan, compile_flow, run_plan, together
 from .graph import (
-    Declared, FlowGraph, FlowStep, Origin, Step, SymbolRef, live_graph, record_call, record_graph, step_of,
-    steps_between, symbol_of,
+    Declared, FlowGraph, FlowStep, Origin, Step, SymbolRef, live_graph, record_call, record_graph, record_operation,
+    step_of, steps_between, symbol_of,
 )
 
 __all__ = [
     "Declared", "Failed", "FlowGraph", "FlowStep", "Origin", "Plan", "Progress", "Shown", "Step", "SymbolRef",
-    "compile_flow", "in_thread", "live_graph", "map_concurrently", "record_call", "record_graph", "run", "run_plan",
-    "shown", "step_of", "steps_between", "symbol_of", "together",
+    "compile_flow", "in_thread", "live_graph", "map_concurrently", "record_call", "record_graph", "record_operation",
+    "run", "run_plan", "shown", "step_of", "steps_between", "symbol_of", "together",
 ]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from synmod.data import RECORDERS, Schema, SymbolicDataModel, symbol as fresh_symbol
+from synmod.data import Schema, SymbolicDataModel, symbol as fresh_symbol
 from synmod.errors import DataError, GraphError
 from synmod.leaves import NestPath, copied, frozen, is_leaf, leaves, leaves_with_path, map_leaves, pack
 
@@ -155,8 +155,6 @@ def _constant(value: Any) -> Any:
             return frozen(value)
     return copied(value)
 
-
-RECORDERS["operation"] = record_operation
 
 # -- from outputs back to inputs -------------------------------------------------------------------------------------
 

@@ -416,18 +416,18 @@ def _by_keyword(value: Any, place: str) -> Any:
 async def _verified(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
     """Build, and check the wiring of a whole program; a wiring error explains more than the error of a single call."""
     if is_root:
-        declaring.verify_wiring(module, is_whole=False)
+        declaring.RoomsAbove.instance.verify_wiring(module, False)
     try:
         outputs = await _built(module, args, kwargs)
     except errors.SkipError as error:
         if is_root:
             try:
-                declaring.verify_wiring(module)
+                declaring.RoomsAbove.instance.verify_wiring(module, True)
             except errors.SkipVerifyError as faults:
                 raise faults from error
         raise
     if is_root:
-        declaring.verify_wiring(module)
+        declaring.RoomsAbove.instance.verify_wiring(module, True)
     for _, each in _modules_below(module):  # built modules that no trace has called
         if each._record.built:
             seal(each)

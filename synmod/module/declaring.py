@@ -1,7 +1,4 @@
-"""The declarations of a class of modules, checked when it is defined; and how kinds of modules differ from `Module`.
-
-Rooms above register their contributions (skips, orders of steps, attempts, pictures) in a table when imported.
-"""
+"""The declarations of a class of modules, checked when it is defined; and how kinds of modules differ from `Module`."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
+from os import PathLike
 from types import MappingProxyType, MemberDescriptorType, SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from synmod import data, leaves, scope, tree
 from synmod.errors import ConfigError
@@ -546,25 +544,6 @@ def verify_first_call(module: Any) -> None:
     """Check the skip connections of a Sequential, as the root of a program, before its first call; default: nothing."""
 
 
-ABOVE: Final[dict[str, Callable[..., Any]]] = {}
-"""Functions of rooms above, registered on import: `summary` and `plot` by view; `verify` (the wiring of a root, and
-whether all of it is built), `steps_before` and `attempt` by skip."""
-
-
-def verify_wiring(root: Module, *, is_whole: bool = True) -> None:
-    """Check the skip connections of a program; `is_whole` is whether no later build adds to it.
-
-    Raises:
-        SkipVerifyError: The skip connections do not match.
-    """
-    ABOVE["verify"](root, is_whole)
-
-
-def steps_before(program: Module) -> Mapping[int, Sequence[int]]:
-    """Return the steps that must end before each step of a graph begins, beside those whose outputs it needs."""
-    return ABOVE["steps_before"](program)
-
-
 class Attempt(Protocol):
     """The calls made in one block."""
 
@@ -572,9 +551,27 @@ class Attempt(Protocol):
         """Keep the values that the calls stashed."""
 
 
+@dataclass(frozen=True)
+class RoomsAbove:
+    """The functions of `skip` and `view` that this room and those beside them call; `synmod/__init__.py` sets them.
+
+    Attributes:
+        verify_wiring: Checks the skip connections of a root; the flag is whether no later build adds to it.
+        attempt: Does what `attempt` below promises.
+        summary: Prints and returns the summary of a module, of a depth and columns.
+        plot: Returns the picture of a module, in a format, and writes it to a path unless that is None.
+    """
+
+    verify_wiring: Callable[[Module, bool], None]
+    attempt: Callable[[], AbstractContextManager[Attempt]]
+    summary: Callable[[Module, int | None, Iterable[str] | None], str]
+    plot: Callable[[Module, str | PathLike[str] | None, str], str]
+    instance: ClassVar[RoomsAbove]
+
+
 def attempt() -> AbstractContextManager[Attempt]:
     """Return a block whose calls affect the skip connections only if `keep` is called, inside or after the block."""
-    return ABOVE["attempt"]()
+    return RoomsAbove.instance.attempt()
 
 
 def has_open_skips(module: Module) -> bool:

@@ -21,7 +21,7 @@ from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, r
 from . import constructing, contract, structure
 from .calling import call_module, default_output_spec
 from .constructing import ModuleMeta, construct, declaration_of, empty_build, with_name_scope
-from .declaring import ABOVE, AsyncCallee, PlainCallee, Unspecified
+from .declaring import AsyncCallee, PlainCallee, RoomsAbove, Unspecified
 from .record import ModuleRecord, attributes_of, current_path, sow, structural_attributes
 
 R = TypeVar("R")
@@ -466,7 +466,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `summary`, Flax `tabulate`; differs: from one walk, also before the build, and returned as well.
         """
-        return ABOVE["summary"](self, depth, columns)
+        return RoomsAbove.instance.summary(self, depth, columns)
 
     @leaves.checks_keywords
     def plot(self, path: str | os.PathLike[str] | None = None, format: str = "auto") -> str:  # noqa: A002
@@ -495,7 +495,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `plot_model`; differs: needs no external program, and the JSON format is stable.
         """
-        return ABOVE["plot"](self, path, format)
+        return RoomsAbove.instance.plot(self, path, format)
 
     def _repr_html_(self) -> str:
         """Return the picture that a notebook shows."""

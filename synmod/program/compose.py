@@ -16,6 +16,7 @@ from synmod import blocks, leaves, module as modules, registry, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, BuildError, CallError, ConfigError, GraphError, SchemaError, SymbolicValueError
 from synmod.module import Data, Module, ModuleOf
+from synmod.skip.wiring import verify_root
 
 from .program import M, Program
 from .wiring import Input
@@ -476,7 +477,7 @@ def verify_first_call_of_row(row: Sequential[Any]) -> None:
     """Check the whole Sequential at its first entry call; one inside another program is checked with that program."""
     frame = scope.current_call()
     if frame is not None and frame.parent is None and not frame.symbolic:
-        modules.verify_wiring(row, is_whole=False)
+        verify_root(row, is_whole=False)
 
 
 @modules.execution_of.register(Sequential)

@@ -16,6 +16,7 @@ from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, L
 from synmod.flow import Progress, Step, record_graph, run_plan, steps_between
 from synmod.leaves import checks_keywords, copied, did_you_mean, map_leaves, path_str
 from synmod.module import AsyncCallee, Data, Module, where
+from synmod.skip.wiring import verify_root
 
 from .wiring import Names, Wiring, graph_execution, output_symbols, wiring_of
 
@@ -63,7 +64,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         )
     object.__setattr__(program, "_wiring", wiring)
     if _is_root(program):
-        modules.verify_wiring(program)
+        verify_root(program)
 
 
 def _is_root(program: Program) -> bool:

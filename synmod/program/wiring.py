@@ -9,7 +9,8 @@ from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, decl
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
 from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
-from synmod.module import Child, Execution, Module, Shown, shape, steps_before, where
+from synmod.module import Child, Execution, Module, Shown, shape, where
+from synmod.skip.wiring import steps_before
 
 if TYPE_CHECKING:
     from .program import Program

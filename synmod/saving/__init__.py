@@ -1,18 +1,18 @@
 """Saving and loading: programs as JSON files that people can read, and that load without running their author's code.
 
 Floor: 8. Purpose: the text of a file, its terms and tables, a program out and in, files of Variables alone.
-State: the ids of data models that this process does not know, by the symbols that stand in for them, weakly; entries in
-the tree room's table. Speed: saving at most twice `json.dumps(indent=2)` plus the fsync, loading at most four times
+State: the ids of data models that this process does not know, by the symbols that stand in for them, weakly.
+Speed: saving at most twice `json.dumps(indent=2)` plus the fsync, loading at most four times
 parsing and the constructors. Must never know: Program, training; how a provider is reached.
 """
 
 from synmod.leaves import write_atomic
 
 from .document import FIRST_READERS, FORMAT, FileLimits, in_file, read_document, write_document
-from .read import LoadReport, load, load_variables, loads
-from .write import dumps, save, save_variables
+from .read import LoadReport, decode_graphdef, load, load_variables, loads
+from .write import dumps, encode_graphdef, save, save_variables
 
 __all__ = [
-    "FIRST_READERS", "FORMAT", "FileLimits", "LoadReport", "dumps", "in_file", "load", "load_variables", "loads",
-    "read_document", "save", "save_variables", "write_atomic", "write_document",
+    "FIRST_READERS", "FORMAT", "FileLimits", "LoadReport", "decode_graphdef", "dumps", "encode_graphdef", "in_file",
+    "load", "load_variables", "loads", "read_document", "save", "save_variables", "write_atomic", "write_document",
 ]

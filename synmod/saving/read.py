@@ -17,7 +17,7 @@ from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, StateError, SynmodError
 from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str, thaw
 from synmod.module import Module, note_loaded, read_build_config, seal
-from synmod.tree import CODEC, NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
+from synmod.tree import NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
 from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
 from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, make_lm
@@ -130,7 +130,9 @@ def load(
         return _program(sections, language_models, custom_objects, indexes)
 
 
-def _decode(json: Json, *, language_models: LanguageModels = None, custom_objects: Any = None) -> GraphDef[Any]:
+def decode_graphdef(
+    json: Json, language_models: LanguageModels, custom_objects: Mapping[str, Any] | None
+) -> GraphDef[Any]:
     """Return a graph definition under the rules of a load: its modules are made by their constructors.
 
     Raises:
@@ -143,9 +145,6 @@ def _decode(json: Json, *, language_models: LanguageModels = None, custom_object
         raise ArgumentError(f"GraphDef.from_json takes the JSON that to_json returned: {error}.") from None
     sections = check_record(read_json(text), (), ("graph", "data_models", "language_models"))
     return record(_program(sections, language_models, custom_objects)).graphdef
-
-
-CODEC["decode"] = _decode
 
 
 def _program(

@@ -118,7 +118,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
     return leaves.write_atomic(path, write_document("variables", {"state": values}, limits, models))
 
 
-def _encode(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
+def encode_graphdef(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
     """Return a graph definition as one object of three keys.
 
     Raises:
@@ -129,9 +129,6 @@ def _encode(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
     written = _GraphWriter(tree.build_graph(graphdef, values, dict(graphdef.kept)))
     written.problems.raise_if_any(as_graph=True)
     return written.graph
-
-
-tree.CODEC["encode"] = _encode
 
 
 class _GraphWriter:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from synmod import data, errors
+from synmod import errors
 from synmod.leaves import aio, did_you_mean, new_run_id, with_label
 
 PHASES: Final = ("inference", "reward", "optimizer")
@@ -752,6 +752,3 @@ def place_name(where: CallFrame | str | None = None) -> str:
         return where
     frame = where if isinstance(where, CallFrame) else current_call()
     return "" if frame is None else with_label(frame.path, frame.name)
-
-
-data.RECORDERS["path"] = place_name  # errors of symbols and operators name the module that runs or is traced

@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from numbers import Real
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from synmod import data, errors, leaves
 
@@ -239,8 +239,18 @@ def _seconds(elapsed_s: float | None) -> str:
 
 # -- recording ---------------------------------------------------------------------------------------------------------
 
-PAGES: Final[dict[str, Callable[[dict[str, Any], Any], str]]] = {}
-"""`"html"`: the function that makes a page from the JSON of a trace, and writes it to a path; a room above sets it."""
+
+@dataclass(frozen=True)
+class TraceViews:
+    """How a higher room shows a trace; `synmod/__init__.py` sets the instance.
+
+    Attributes:
+        page: Returns the HTML page of a trace from its JSON, and writes it to a path unless that is None.
+    """
+
+    page: Callable[[dict[str, Any], str | os.PathLike[str] | None], str]
+    instance: ClassVar["TraceViews"]
+
 
 _LM_CALLS_PER_CALL: Final = 10
 """How many model calls are kept per module call, on average: more would fill the memory."""
@@ -443,7 +453,7 @@ class Tracer(Hook):
 
         Source: Chrome's trace viewer, Jaeger; differs: one file, which opens offline.
         """
-        return PAGES["html"](self.to_json(), path)
+        return TraceViews.instance.page(self.to_json(), path)
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""

@@ -298,15 +298,12 @@ def lane_of(frame: scope.CallFrame) -> Lane:
     return known
 
 
-def _attempt() -> AbstractContextManager[Lane]:
+def attempt() -> AbstractContextManager[Lane]:
     """Return a block whose calls change the lane only if the attempt is kept."""
     frame = scope.current_call()
     below = None if frame is None else lane_of(frame)
     lane = Lane(None, below, symbolic=below is not None and below.symbolic)
     return _calls_on(lane, lane)
-
-
-module.ABOVE["attempt"] = _attempt
 
 
 # -- the skip frame: the values in the lane of one entry call, to inspect, save and resume -----------------------------

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
 from synmod import data, errors, leaves, tree
-from synmod.module import ABOVE, Child, DeclaredSkips, Execution, Module, execution_of, where
+from synmod.module import Child, DeclaredSkips, Execution, Module, execution_of, where
 
 from . import commands, lane
 
@@ -315,7 +315,7 @@ def verify_skippables(module: Module) -> None:
     _raise_if_any(module, Wiring(module).problems)
 
 
-def _verify_root(root: Module, is_whole: bool) -> None:
+def verify_root(root: Module, is_whole: bool = True) -> None:
     """Check the root of a program, unless it declares skips itself and so must be a part of another program.
 
     Missing partners are not reported as long as a later build may make them. On a skip frame that a user owns, the
@@ -335,7 +335,7 @@ def _verify_root(root: Module, is_whole: bool) -> None:
     _raise_if_any(root, problems)
 
 
-def _steps_before(program: Module) -> Mapping[int, Sequence[int]]:
+def steps_before(program: Module) -> Mapping[int, Sequence[int]]:
     """Return the scheduling edges that skips add to the graph of a functional program."""
     return [*Wiring(program).edges, dict[int, list[int]]()][0]  # its own graph comes first
 
@@ -348,10 +348,6 @@ def _raise_if_any(module: Module, problems: Sequence[errors.SkipProblem]) -> Non
             "put pairs with the same name into Namespaces: module.isolate(Namespace()).",
             list(problems),
         )
-
-
-ABOVE["verify"] = _verify_root
-ABOVE["steps_before"] = _steps_before
 
 
 # -- the layout: static routes from producers to consumers, and copies between partitions ------------------------------

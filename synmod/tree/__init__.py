@@ -11,7 +11,7 @@ from synmod.leaves import KeyPath, path_str
 from . import filters, initializers
 from .editing import Sown, capture, open_captures, pop, set_attributes, set_metadata, share_variables, update, using
 from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathContains, PathIn, Schema, Trainable, WithTag
-from .graphdef import CODEC, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text
+from .graphdef import GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text
 from .looking import (
     PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of, submodules_of,
     variables_of,
@@ -31,7 +31,7 @@ from .variable import (
 )
 
 __all__ = [
-    "CODEC", "KNOWN", "NODE", "SEQUENCE", "SET", "STATIC", "VARIABLE", "All", "Any", "Everything", "GraphDef",
+    "KNOWN", "NODE", "SEQUENCE", "SET", "STATIC", "VARIABLE", "All", "Any", "Everything", "GraphCodec", "GraphDef",
     "Intermediate", "KeyPath", "Memory", "NodeDef", "NodeImpl", "NodeRef", "Not", "Nothing", "OfType", "OptState",
     "Param", "Path", "PathContains", "PathIn", "PathTable", "RefMap", "Schema", "Sown", "Stat", "State", "Static",
     "Trainable", "Variable", "VariableDef", "VariableRef", "VariableState", "Visit", "WithTag", "build_graph", "call",

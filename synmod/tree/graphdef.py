@@ -15,7 +15,7 @@ import types
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -27,8 +27,19 @@ from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, RefMap, Stati
 
 M = TypeVar("M")
 
-CODEC: Final[dict[str, Callable[..., Any]]] = {}
-"""The functions between graph definitions and JSON, `"encode"` and `"decode"`; registered by the room `saving`."""
+
+@dataclass(frozen=True)
+class GraphCodec:
+    """How a higher room turns graph definitions into JSON and back; `synmod/__init__.py` sets the instance.
+
+    Attributes:
+        encode: Returns the JSON of a graph definition, as `to_json` does.
+        decode: Returns the graph definition of its JSON, with language models and classes by name, as `from_json` does.
+    """
+
+    encode: Callable[[GraphDef[Any]], dict[str, Json]]
+    decode: Callable[[Json, Any, Mapping[str, Any] | None], GraphDef[Any]]
+    instance: ClassVar[GraphCodec]
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -213,7 +224,7 @@ class GraphDef(Immutable, Generic[M]):
         Raises:
             GraphError: Values cannot be written as JSON; lists each with its path and the remedy.
         """
-        return CODEC["encode"](self)
+        return GraphCodec.instance.encode(self)
 
     @classmethod
     def from_json(
@@ -229,7 +240,7 @@ class GraphDef(Immutable, Generic[M]):
         Raises:
             LoadError: `json` cannot be read.
         """
-        return CODEC["decode"](json, language_models=language_models, custom_objects=custom_objects)
+        return GraphCodec.instance.decode(json, language_models, custom_objects)
 
     def _compared(self) -> list[Place]:
         places = self._places

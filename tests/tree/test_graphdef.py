@@ -14,7 +14,7 @@ import pytest
 import synmod as sm
 from synmod.errors import GraphError
 from synmod.skip import Namespace, skippable
-from synmod.tree import CODEC, GraphDef, Param, clone, graphdef, split, static
+from synmod.tree import GraphCodec, GraphDef, Param, clone, graphdef, split, static
 from tests.tree.stores import Handle, Pair, Part, Spot, Store
 
 
@@ -190,15 +190,12 @@ def test_fingerprints_are_equal_in_every_process():
 
 
 def test_json_goes_through_the_codec(monkeypatch):
-    """What saving put into the table does the work."""
+    """The functions that saving supplies do the work."""
     shape = graphdef(Store())
-    monkeypatch.setitem(CODEC, "encode", lambda graph: {"graph": graph is shape})
-    monkeypatch.setitem(CODEC, "decode", lambda json, **more: (json, more))
+    codec = GraphCodec(lambda graph: {"graph": graph is shape}, lambda *args: args)
+    monkeypatch.setattr(GraphCodec, "instance", codec)
     assert shape.to_json() == {"graph": True}
-    assert GraphDef.from_json({}, custom_objects={"a": 1}) == (
-        {},
-        {"language_models": None, "custom_objects": {"a": 1}},
-    )
+    assert GraphDef.from_json({}, custom_objects={"a": 1}) == ({}, None, {"a": 1})
 
 
 def test_registered_containers_compare_by_class_parts_and_metadata():

@@ -2,16 +2,17 @@
 
 import json
 import operator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from synmod.data import (
     OPERATIONS,
-    RECORDERS,
     DataModel,
     JsonDataModel,
     SymbolicDataModel,
+    SymbolTracing,
     is_subschema,
     is_valid,
     json_equal,
@@ -39,7 +40,8 @@ SQ, SA = Query.to_symbolic_data_model(), Answer.to_symbolic_data_model()
 def recorded(monkeypatch):
     """What is told to whoever records operations."""
     calls = []
-    monkeypatch.setitem(RECORDERS, "operation", lambda *call: calls.append(call))
+    tracing = replace(SymbolTracing.instance, record_operation=lambda *call: calls.append(call))
+    monkeypatch.setattr(SymbolTracing, "instance", tracing)
     return calls
 
 
@@ -256,22 +258,16 @@ def test_folds_of_or(operands):
     assert json_equal(replayed.get_json(), folded.get_json()) or None in [x if x is None else 0 for x in operands]
 
 
-def test_plans_are_json():
+def test_plans_are_json(recorded):
     """What is recorded of masks and renames is JSON, so a saved file can replay it."""
-    calls = []
-    RECORDERS_before = dict(RECORDERS)
-    RECORDERS["operation"] = lambda *call: calls.append(call)
-    try:
-        symbol = SQ + SA
-        calls.clear()
-        symbol.in_mask(Answer)
-        symbol.out_mask(["question"], recursive=True)
-        symbol.prefix("my")
-        symbol.suffix("old")
-        symbol.factorize({"question": "questions"})
-    finally:
-        RECORDERS.clear()
-        RECORDERS.update(RECORDERS_before)
+    symbol = SQ + SA
+    recorded.clear()
+    symbol.in_mask(Answer)
+    symbol.out_mask(["question"], recursive=True)
+    symbol.prefix("my")
+    symbol.suffix("old")
+    symbol.factorize({"question": "questions"})
+    calls = list(recorded)
     value = (Q + A).to_symbolic_data_model()
     for name, plan, args, kwargs, output in calls:
         again = OPERATIONS[name].plan((schema_of(args[0]),), json.loads(json.dumps(kwargs)))

@@ -2,12 +2,12 @@
 
 import copy
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from synmod.data import RECORDERS, DataModel, SymbolicDataModel, is_symbolic, model_of, schema_of, symbol
+from synmod.data import DataModel, SymbolicDataModel, SymbolTracing, is_symbolic, model_of, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, FieldError, SchemaError, SymbolicValueError
 
 
@@ -54,7 +54,8 @@ def test_reading_a_value(read):
 
 def test_the_path_being_traced(monkeypatch):
     """The field and the module path are named."""
-    monkeypatch.setitem(RECORDERS, "path", lambda: "rag/search")
+    tracing = replace(SymbolTracing.instance, current_path=lambda: "rag/search")
+    monkeypatch.setattr(SymbolTracing, "instance", tracing)
     with pytest.raises(SymbolicValueError, match=r"^rag/search: the field 'question'"):
         S.question
 
