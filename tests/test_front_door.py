@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 import synmod as sm
+from synmod.testing import RecordReplayLM
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
@@ -176,3 +178,26 @@ def test_every_text_names_the_distribution():
     folders = [ROOT / "synmod", ROOT / "docs", ROOT / "examples", ROOT / "tests" / "benchmarks"]
     texts = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md")]
     assert [path for path in (ROOT / "README.md", *texts) if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
+READERS = {
+    "load": sm.load,
+    "load_variables": partial(sm.load_variables, sm.Identity()),
+    "Run": sm.Run,
+    "Image": sm.Image.from_path,
+    "Cache": sm.Cache,
+    "KeywordIndex": sm.KeywordIndex,
+    "Recorder": sm.hooks_lib.Recorder,
+    "CSVLogger": sm.callbacks.CSVLogger,
+    "list_checkpoints": sm.list_checkpoints,
+    "RecordReplayLM": RecordReplayLM,
+}
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800b", 3], ids=repr)
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_what_cannot_be_a_path_is_named(read, path):
+    """By whatever reads a file, or keeps a path for later."""
+    with pytest.raises((sm.ArgumentError, sm.ConfigError)) as caught:
+        read(path)
+    assert repr(path) in str(caught.value)

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of, whole
-from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, make_file, wall_time
+from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, make_file, path_text, wall_time
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -623,10 +623,10 @@ def checked_ttl(kind: str, ttl_s: Any) -> float | None:
 def _checked_path(path: Any) -> str:
     """Return the absolute path, so that a later change of the working folder does not matter."""
     try:
-        text = os.fsdecode(path)
-    except TypeError:
+        text = path_text(path)
+    except ArgumentError:
         text = ""
-    if not text or "\0" in text:
+    if not text:
         raise ConfigError(f"Cache: path is {path!r:.100}; write the path of a file, or None for memory.")
     return os.path.abspath(text)
 

@@ -368,14 +368,16 @@ class Media(_ReadyMade):
             media_type: Such as `image/png`; guessed from the name if None.
 
         Raises:
+            ArgumentError: It is not a path.
             OSError: The file cannot be read.
             DataError: The media type cannot be guessed.
             pydantic.ValidationError: The media type is of another kind.
         """
-        with open(path, "rb") as file:
-            content = file.read()
+        file = PurePath(leaves.path_text(path))
+        with open(file, "rb") as opened:
+            content = opened.read()
         known = MimeTypes().types_map[True]  # Python's own table alone: the same everywhere
-        return cls.from_bytes(content, media_type or known.get(PurePath(path).suffix.lower()))
+        return cls.from_bytes(content, media_type or known.get(file.suffix.lower()))
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:

@@ -16,7 +16,7 @@ from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
     is_driven, wall_time,
 )
-from .files import aside, escaped, html_frame, html_table, make_file, make_folder, write_atomic
+from .files import aside, escaped, html_frame, html_table, make_file, make_folder, path_text, write_atomic
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_list,
     is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,

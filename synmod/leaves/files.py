@@ -10,12 +10,31 @@ import stat
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from synmod.errors import SaveError, SaveProblem
+from synmod.errors import ArgumentError, SaveError, SaveProblem
 
 _LOG: Final = logging.getLogger("synmod.files")
 _UNTOUCHED: Final = "What was there before is untouched."
+
+
+def path_text(path: str | bytes | os.PathLike[Any]) -> str:
+    """Return a path as text.
+
+    Raises:
+        ArgumentError: It is not a path, or contains what no path may: NUL or half a character.
+
+    Example:
+        >>> path_text(Path("runs/faq-01"))
+        'runs/faq-01'
+    """
+    try:
+        text = os.fsdecode(path)
+        if b"\0" not in os.fsencode(text):
+            return text
+    except (TypeError, ValueError):
+        pass
+    raise ArgumentError(f"{path!r:.100} cannot be the path of a file.")
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar, Unpack, cast
 from pydantic import Field
 
 from synmod import data, errors, lm, tree
-from synmod.leaves import aio, did_you_mean, make_file
+from synmod.leaves import aio, did_you_mean, make_file, path_text
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
@@ -143,8 +143,8 @@ class StoredIndex(Index):
     def __init__(self, path: str | os.PathLike[str] | None = None, *, name: str | None = None) -> None:
         who = type(self).__name__
         try:
-            self.path = None if path is None else os.path.abspath(os.fsdecode(path))
-        except TypeError:
+            self.path = None if path is None else os.path.abspath(path_text(path))
+        except errors.ArgumentError:
             raise errors.ConfigError(
                 f"{who}: path is {path!r:.100}; write that of a file, or None for memory."
             ) from None

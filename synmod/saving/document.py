@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod import errors, lm
-from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, pointer
+from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, path_text, pointer
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""
@@ -48,8 +48,13 @@ def shown(value: Json) -> str:
 
 
 @contextmanager
-def in_file(file: str) -> Generator[None]:
-    """Name the file in every LoadError and StateError that passes, once."""
+def in_file(path: str | os.PathLike[str]) -> Generator[None]:
+    """Name the file in every LoadError and StateError that passes, once.
+
+    Raises:
+        ArgumentError: It is not a path.
+    """
+    file = path_text(path)
     try:
         yield
     except errors.LoadError as error:

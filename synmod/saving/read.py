@@ -125,7 +125,7 @@ def load(
 
     Source: as `loads`.
     """
-    with in_file(os.fsdecode(path)):
+    with in_file(path):
         sections = read_document(path, limits, "program")
         return _program(sections, language_models, custom_objects, indexes)
 
@@ -670,6 +670,7 @@ def load_variables(
 
     Raises:
         FileNotFoundError: There is no such file.
+        ArgumentError: `path` is not a path.
         FormatError, LoadError: It is not a file of values.
         StateError: Paths are missing or unknown, and not allowed to be; lists them all. Nothing was changed.
         StateSchemaError: Values do not satisfy the live schemas; lists them all. Nothing was changed.
@@ -682,7 +683,7 @@ def load_variables(
 
     Source: Keras `load_weights`, PyTorch `load_state_dict`; differs: atomic, validated.
     """
-    with in_file(os.fsdecode(path)):
+    with in_file(path):
         section = check(read_document(path, limits, "variables", "program")["state"], ("state",), dict)
         values = {name: checked_value(None, value, ("state", name)) for name, value in section.items()}
         found, lost = _find_variables(node, values)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, make_file, scrub
+from synmod.leaves import aio, make_file, path_text, scrub
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -322,7 +322,7 @@ class Recorder(Hook):
     def __init__(self, target: list[Any] | str | os.PathLike[str], values: bool = True) -> None:
         if not isinstance(target, (list, str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"Recorder got {target!r:.100}: give it a list, or the path of a file of JSON lines.")
-        self._target = target if isinstance(target, list) else Path(target)
+        self._target = target if isinstance(target, list) else Path(path_text(target))
         self._values = values
         self._is_begun = False
 

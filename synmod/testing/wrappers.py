@@ -72,7 +72,7 @@ class RecordReplayLM(Standing):
             raise errors.ConfigError(
                 f"RecordReplayLM: on_missing: got {on_missing!r:.100}, wanted 'record' or 'error'.{hint}"
             )
-        self._path = Path(path)
+        self._path = Path(leaves.path_text(path))
         self._records = lm is not None and on_missing == "record"
         self._requests: dict[str, leaves.Json] = {}
         self._replies: defaultdict[str, list[LMReply]] = defaultdict(list)

@@ -180,7 +180,7 @@ class CSVLogger(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(leaves.path_text(path))
         self._rows: list[Mapping[str, Any]] = []
 
     def on_train_begin(self, moment: Moment) -> None:  # noqa: ARG002

@@ -24,7 +24,7 @@ Stored: TypeAlias = tuple[str, Values]
 
 def _files(prefix: str | os.PathLike[str], epoch: int) -> tuple[Path, Path, Path]:
     """Return the files of a prefix: the program, the values of an epoch, and the states of the optimizer."""
-    stem = os.fspath(prefix)
+    stem = leaves.path_text(prefix)
     return Path(f"{stem}-program.json"), Path(f"{stem}-{epoch:04d}.json"), Path(f"{stem}-{epoch:04d}.states.json")
 
 
@@ -40,7 +40,7 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
 
     Source: MXNet's `prefix-0001.params`; differs: one looks instead of guessing.
     """
-    folder, name = os.path.split(f"{os.fspath(prefix)}")
+    folder, name = os.path.split(leaves.path_text(prefix))
     pattern = re.compile(re.escape(name) + r"-(\d{4,})\.json")
     return sorted(int(found[1]) for each in Path(folder).glob("*.json") if (found := pattern.fullmatch(each.name)))
 
@@ -211,7 +211,7 @@ def read_optimizer(path: str | os.PathLike[str]) -> Stored:
 
 def _read(path: str | os.PathLike[str], kind: str, *of_values: str) -> dict[str, Any]:
     """Return the sections of a file, those of values by path being objects (LoadError)."""
-    with saving.in_file(os.fspath(path)):
+    with saving.in_file(path):
         found = saving.read_document(path, None, kind)
         for section in of_values:
             if not isinstance(found.get(section, {}), dict):

@@ -159,10 +159,10 @@ class History(list[dict[str, Any]]):
             The picture as text: a page for `.html`, else SVG.
 
         Raises:
-            ArgumentError: `path` has another extension.
+            ArgumentError: `path` is not a path, or has another extension.
             SaveError: The file cannot be written.
         """
-        suffix = ".svg" if path is None else Path(path).suffix
+        suffix = ".svg" if path is None else Path(leaves.path_text(path)).suffix
         if suffix not in (".svg", ".html"):
             raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or path!r}.")
         rows = max(len(each.scores.get("validation", ())) for each in self.candidates)

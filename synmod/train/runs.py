@@ -27,6 +27,7 @@ from synmod.leaves import (
     is_object,
     json_equal,
     make_folder,
+    path_text,
     remember_secrets,
     scrub_json,
     wall_time,
@@ -538,7 +539,7 @@ class Run:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"run is {path!r:.100}; give a folder, such as 'runs/faq-01', or a sm.Run.")
-        self.path = Path(path)
+        self.path = Path(path_text(path))
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
