@@ -509,7 +509,8 @@ def _lines(
         if name in hidden:
             continue
         meaning, (words, objects) = _meaning(field, root), _described(field, root)
-        yield f"{'  ' * len(above)}- {name} ({words})" + (f": {meaning}" if meaning else "")
+        label = name if name.isprintable() else json_text(name)[1:-1]  # as in a value: it stays on its line
+        yield f"{'  ' * len(above)}- {label} ({words})" + (f": {meaning}" if meaning else "")
         for inner in objects if len(above) < _DEEPEST else ():
             if not any(inner is one for one in (*above, part)):
                 yield from _lines(inner, root, (*above, part))

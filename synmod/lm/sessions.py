@@ -108,7 +108,19 @@ def proxy_for(url: str) -> str | None:
 
 @cache
 def trusted_roots() -> ssl.SSLContext:
-    """Import aiohttp and read the trusted roots, certifi's or those of SSL_CERT_FILE; both take a while."""
+    """Import aiohttp and read the trusted roots, certifi's or those of SSL_CERT_FILE; both take a while.
+
+    A thread that has used OpenSSL holds a lock of it while it ends. That of this call ends before the call returns, not
+    at some moment after `sm.run`, when a process may fork: the child could not end, since nobody would free its lock.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_read_roots).result()
+
+
+def _read_roots() -> ssl.SSLContext:
+    """Read the trusted roots in this thread."""
     import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]  # so that later imports are immediate
     import certifi
 

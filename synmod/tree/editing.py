@@ -351,9 +351,9 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         if self._is_open:
             raise errors.GraphError("This overlay is already entered: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
-        self._variables = variables = dict(table.variables)
+        self._variables, members = table.fixed()
         values = {} if self._state is None else _values(self._node, table, self._state)
-        self._layer = Layer(frozenset(map(id, variables.values())), values)
+        self._layer = Layer(members, values)
         self._layer.__enter__()
         self._is_open = True
         return self

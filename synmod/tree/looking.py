@@ -1,6 +1,6 @@
 """Inspect a program: live views, iteration, sharing, paths, and the cached path table. All are folds of the walk."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -225,7 +225,7 @@ class PathTable(dict[int, str]):
         is_sealed: Whether every change of the listed structure is announced.
     """
 
-    __slots__ = ("__weakref__", "_below", "_ints", "is_current", "is_sealed", "texts", "variables")
+    __slots__ = ("__weakref__", "_below", "_fixed", "_ints", "is_current", "is_sealed", "texts", "variables")
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,6 +235,13 @@ class PathTable(dict[int, str]):
         self.is_sealed = True
         self._below: list[Any] = []
         self._ints: set[str] = set()  # path texts whose last step is an int, which the text does not show
+        self._fixed: tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]] | None = None
+
+    def fixed(self) -> tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]]:
+        """Return the present Variables by path, and their identities; later additions do not change them. Hot."""
+        if self._fixed is None:
+            self._fixed = dict(self.variables), frozenset(map(id, self.variables.values()))
+        return self._fixed
 
     def add(self, visits: Iterable[Visit], lead: str = "", steps: leaves.KeyPath = ()) -> list[Any]:
         """Add the objects that a walk visits; objects that are listed already keep their path.
@@ -247,6 +254,7 @@ class PathTable(dict[int, str]):
         Returns:
             The records and Variables that were visited.
         """
+        self._fixed = None
         for step in steps:
             lead = self._joined(lead, step)
         above = self.steps_of(lead)

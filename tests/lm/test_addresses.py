@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,15 @@ def trusting(monkeypatch):
 
     yield trust
     trusted_roots.cache_clear()
+
+
+def test_no_thread_that_used_openssl_outlives_the_call(trusting, monkeypatch):
+    """It would hold a lock of OpenSSL while it ends, and a child that is forked at that moment could never end."""
+    threads = []
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: threads.append(threading.current_thread()))
+    trusting("localhost.pem")
+    trusted_roots()
+    assert [thread.is_alive() for thread in threads] == [False]
 
 
 @pytest.mark.parametrize("adapter", ["direct", pytest.param("litellm", marks=pytest.mark.slow)])

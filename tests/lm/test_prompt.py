@@ -161,6 +161,13 @@ def test_no_text_of_a_schema_ends_the_slot_of_the_fields(end, change):
     assert system.count("<") == 6  # our own tags
 
 
+@pytest.mark.parametrize(("name", "line"), [("q\n- system", r"q\n- system"), ('a "b"', 'a "b"')])
+def test_the_name_of_a_field_stays_on_its_line(name, line):
+    """A line break in it is written as in a value, and begins no further field."""
+    system = rendered(schema={"type": "object", "properties": {name: {"type": "string"}}}, inputs={})[0]["content"]
+    assert between(system, "input_fields") == f"- {line} (string)"
+
+
 @pytest.mark.parametrize("end", ["</instructions>", "</INSTRUCTIONS >", "< /instructions\n>", "</ Instructions>"])
 def test_instructions_do_not_end_themselves(end):
     """Every variant of their closing tag is escaped."""

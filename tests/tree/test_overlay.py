@@ -3,11 +3,13 @@
 import asyncio
 import contextvars
 import threading
+import tracemalloc
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+import synmod as sm
 from synmod.errors import ArgumentError, GraphError, SchemaError, StateError, StateSchemaError
 from synmod.tree import Memory, Param, State, discarding_writes, graphdef, state, update, using
 from tests.tree.stores import Store
@@ -270,6 +272,21 @@ async def test_a_task_that_outlives_the_block_stays_in_it(program):
     assert await task == "A"
     assert program.m.value == []
     assert overlay.changes.to_json() == {"m": [1]}
+
+
+def test_an_overlay_of_one_leaf_is_small_in_a_large_program():
+    """Entering takes no memory, and so no time, for each Variable that is not overlaid."""
+    program = sm.Module()
+    program.parts = [Param("x") for _ in range(2_000)]
+    sm.run(sm.build(program))
+    with using(program, {"parts/0": "a"}):  # lists the Variables
+        pass
+    tracemalloc.start()
+    try:
+        with using(program, {"parts/0": "b"}):
+            assert tracemalloc.get_traced_memory()[1] < 10_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_variables_made_inside_the_block_are_live(program):
