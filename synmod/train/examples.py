@@ -41,9 +41,9 @@ async def load_examples(
     """Read rows of any form, and check all of them before anything is run.
 
     Args:
-        source: Data models, dicts, `Example`s or `(inputs, target)` pairs in a list or any other iterable, sync or
-            async; a path that ends with `.jsonl`, `.json`, `.csv` or `.tsv`; a table of pandas, polars, pyarrow,
-            or Hugging Face.
+        source: Data models, dicts, other records (pydantic models, dataclasses, named tuples), `Example`s or
+            `(inputs, target)` pairs in a list or any other iterable, sync or async; a path that ends with `.jsonl`,
+            `.json`, `.csv` or `.tsv`; a table of pandas, polars, pyarrow, or Hugging Face.
         y: The name of the target field, or a list of such names; or the targets, one per row.
         program: Its inputs decide which fields are inputs; without `y` the others are the target.
         rename: New names of columns by old ones.

@@ -24,7 +24,7 @@ from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.leaves import SEQUENCE, Json, did_you_mean, frozen, is_object, kind_of, leaves, thaw
 from synmod.module import Module, build, declared_inputs, own_inputs_of
 
-from .targets import Targets, fields_of, twin_of
+from .targets import Targets, fields_of, read_fields, twin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,19 @@ def fitted(declared: Any, inputs: Any) -> Any:
 
 
 def fitted_by_name(declared: Any, given: Any) -> Any:
-    """Return one input as a data model; a bare value stands for the only field that the input has."""
-    is_bare = not isinstance(given, DataModel | JsonDataModel | None) and not is_object(given)
-    if is_bare and isinstance(declared, SymbolicDataModel) and len(declared.keys()) == 1:
-        return fitted(declared, {declared.keys()[0]: given})
-    return fitted(declared, given)
+    """Return one input as a data model; a bare value stands for the only field that the input has.
+
+    Args:
+        declared: The symbol of the input.
+        given: JSON, a data model, or a record: a pydantic model, dataclass or named tuple.
+    """
+    if isinstance(given, DataModel | JsonDataModel | None) or is_object(given):
+        return fitted(declared, given)
+    record = read_fields(given)
+    names = declared.keys() if isinstance(declared, SymbolicDataModel) else ()
+    if len(names) == 1 and not (is_object(record) and names[0] in record):
+        return fitted(declared, {names[0]: given})
+    return fitted(declared, record)
 
 
 def digest_of(nest: Any) -> str:
@@ -235,7 +243,7 @@ def numbered(number: int, row: Any, known: set[str], columns: "Columns") -> Exam
 def check_shape(number: int, row: Any, known: set[str]) -> None:
     """Raise ArgumentError for a tuple that is not a pair, or an explicit id that came before; note the id."""
     try:
-        if isinstance(row, tuple):
+        if type(row) is tuple:
             pair_of(row)
         if isinstance(row, Example):
             check_id(row.id, known)
@@ -265,6 +273,7 @@ def names_in(row: Any) -> Iterable[str]:
         return row.keys()
     if isinstance(row, DataModel):
         return type(row).model_fields
+    row = row if isinstance(row, Example) else read_fields(row)
     return map(str, cast("Mapping[Any, Any]", row)) if isinstance(row, Mapping) else ()
 
 
@@ -327,8 +336,9 @@ class Columns:
         if isinstance(row, Example):
             check_id(row.id, self._ids)
             return replace(row, inputs=self._wrapped(row.inputs), target=self.targets.read(row.target))
+        row = self._by_name(row)
         pair: tuple[Any, Any] = pair_of(cast("Any", row)) if isinstance(row, tuple) else (row, _ABSENT)
-        inputs, target = pair
+        inputs, target = self._by_name(pair[0]), pair[1]
         if isinstance(inputs, DataModel | JsonDataModel):
             if self._is_input(inputs, has_target=target is not _ABSENT):
                 return Example(None, inputs, None if target is _ABSENT else self.targets.read(target))
@@ -339,9 +349,25 @@ class Columns:
         if target is _ABSENT and isinstance(inputs, str) and len(self._fields) == 1 and self._single is not None:
             return Example(None, self._wrapped(inputs))
         if target is _ABSENT:
-            kind = type(inputs).__name__
-            raise DataError(f"it is a {kind}; give a data model, a dict, an Example, or a pair.")
+            names = ", ".join(map(repr, names_in(inputs)))
+            fields = f" with the fields {names:.200}, none of which is an input ({', '.join(self._fields)})"
+            remedy = "give a data model, a dict, a dataclass, an Example, or a pair"
+            raise DataError(f"it is a {type(inputs).__name__}{fields if names else ''}; {remedy}.")
         return Example(None, self._wrapped(inputs), self.targets.read(target))
+
+    def _by_name(self, value: Any) -> Any:
+        """Return the fields of a record by name, where one of them is an input; anything else as it is.
+
+        A named tuple without any, such as one of inputs and target, is read like another tuple.
+        """
+        record = read_fields(value)
+        if record is value or not is_object(record):
+            return value
+        if not self._fields:
+            is_pair = isinstance(next(iter(record.values()), None), DataModel | JsonDataModel)
+            return value if is_pair else record
+        names = {self._rename.get(name, name) for name in record}
+        return record if self._is_record(record) or not names.isdisjoint(self._fields) else value
 
     def _is_record(self, row: Mapping[Any, Any]) -> bool:
         """Whether a row is an Example as JSON: `{"inputs": ..., "target": ...}`, of a program without such an input."""

@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from typing import Any, Final, NoReturn, cast
+
+from pydantic import BaseModel
 
 from synmod.data import (
     DataModel,
@@ -33,6 +35,7 @@ from synmod.leaves import (
     dump_json,
     frozen_dict,
     is_array,
+    is_namedtuple,
     is_object,
     kind_of,
     leaves_with_path,
@@ -76,6 +79,23 @@ def twin_of(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a name differs from by case, spaces and punctuation alone, if there is one."""
     small = _SMALL.sub("", name.casefold())
     return next((each for each in known if each != name and _SMALL.sub("", each.casefold()) == small), None)
+
+
+def read_fields(x: Any) -> Any:
+    """Return the fields of a pydantic model, dataclass or named tuple by name; anything else as it is.
+
+    Raises:
+        DataError: A pydantic model has no JSON.
+    """
+    kind = cast("type[Any]", type(x))
+    names: list[str] = []
+    if is_namedtuple(kind):
+        names = [*kind._fields]
+    elif is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+    elif issubclass(kind, BaseModel) and not issubclass(kind, DataModel):
+        return plain_json(x)
+    return {name: getattr(x, name) for name in names} if names else x
 
 
 class Targets:
@@ -126,7 +146,7 @@ class Targets:
         if self.parts:
             return self._read_several(target, place)
         try:
-            json = plain_json(target)
+            json = plain_json(read_fields(target))
         except DataError:  # an object of a reward of the user's own
             return target
         if self.outputs is None:
@@ -146,12 +166,12 @@ class Targets:
     def _read_several(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of a program that returns several data models, in a nest like theirs."""
         names = list(self.parts)
-        by_name: Any = target
-        if isinstance(target, list | tuple):
-            values = cast("Sequence[Any]", target)
+        by_name: Any = read_fields(target)
+        if isinstance(by_name, list | tuple):
+            values = cast("Sequence[Any]", by_name)
             by_name = dict(zip(names, values, strict=True)) if len(values) == len(names) else None
         if not is_object(by_name) or self._check_names(by_name, place):
-            return cast("Any", target)  # of another shape
+            return target  # of another shape
         remaining = iter([self.parts[name]._whole(by_name.get(name), (*place, name)) for name in names])
         return map_leaves(lambda _: next(remaining), self.outputs)
 

@@ -4,13 +4,16 @@ import csv
 import datetime as dt
 import json
 from collections import Counter
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import hypothesis.strategies as st
+import pydantic
 import pytest
 from hypothesis import given, settings
 
 import synmod as sm
+from synmod.testing import ScriptedLM
 from synmod.train.examples import split
 
 
@@ -410,3 +413,140 @@ async def test_words_of_tables_for_true(cell):
     source = Rows({"text": "a", "is_new": cell})
     (row,) = await sm.load_examples(source, program=labels({"is_new": bool}))
     assert row.target == {"is_new": True}
+
+
+# -- records of other libraries ----------------------------------------------------------------------------------------
+
+
+class Bare(sm.DataModel):
+    """The only field."""
+
+    text: str
+
+
+class PydanticText(pydantic.BaseModel):
+    """Inputs, by an alias as a schema has it."""
+
+    words: str = pydantic.Field(alias="text")
+
+
+class PydanticLabel(pydantic.BaseModel):
+    """A target."""
+
+    label: str
+    score: float
+
+
+class PydanticRow(PydanticLabel):
+    """All fields."""
+
+    text: str
+
+
+@dataclass
+class DataText:
+    """Inputs."""
+
+    text: str
+
+
+@dataclass
+class DataLabel:
+    """A target."""
+
+    label: str
+    score: float
+
+
+@dataclass
+class DataRow:
+    """All fields."""
+
+    text: str
+    label: str
+    score: float
+
+
+class NamedText(NamedTuple):
+    """Inputs."""
+
+    text: str
+
+
+class NamedLabel(NamedTuple):
+    """A target."""
+
+    label: str
+    score: float
+
+
+class NamedRow(NamedTuple):
+    """All fields."""
+
+    text: str
+    label: str
+    score: float
+
+
+class NamedPair(NamedTuple):
+    """A pair with the names of an Example."""
+
+    inputs: Any
+    target: Any
+
+
+class OtherPair(NamedTuple):
+    """A pair with names of its own."""
+
+    question: Any
+    gold: Any
+
+
+RECORDS = {
+    "pydantic": PydanticRow(**ROW),
+    "dataclass": DataRow(**ROW),
+    "named tuple": NamedRow(**ROW),
+    "pair of pydantic": (PydanticText(text="t"), PydanticLabel(label="a", score=1.5)),
+    "pair of dataclasses": (DataText("t"), DataLabel("a", 1.5)),
+    "pair of named tuples": (NamedText("t"), NamedLabel("a", 1.5)),
+    "data model and pydantic": (Text(text="t"), PydanticLabel(label="a", score=1.5)),
+    "data model and named tuple": (Text(text="t"), NamedLabel("a", 1.5)),
+    "Example": sm.Example(None, PydanticText(text="t"), DataLabel("a", 1.5)),
+    "Example as a named tuple": NamedPair(DataText("t"), PydanticLabel(label="a", score=1.5)),
+    "named pair": OtherPair(DataText("t"), NamedLabel("a", 1.5)),
+    "named pair of data models": OtherPair(Text(text="t"), Label(label="a", score=1.5)),
+}
+
+
+@pytest.mark.parametrize("row", RECORDS.values(), ids=RECORDS)
+async def test_a_record_of_another_library_is_read_by_its_names(row):
+    """Pydantic models, dataclasses and named tuples, as rows, inputs and targets."""
+    (example,) = await sm.load_examples([row], program=program())
+    inputs, target = example.inputs, example.target
+    assert (inputs["text"], target["label"], target["score"]) == ("t", "a", 1.5)
+    lm = ScriptedLM([{"label": "a", "score": 1.5}])
+    typed = sm.Sequential([sm.Input(Text), sm.Generator(Label, language_model=lm)])
+    assert (await sm.evaluate(typed, [row], reward=sm.rewards.ExactMatch())).score == 1.0
+
+
+@pytest.mark.parametrize("kind", [DataRow, NamedRow, PydanticRow])
+async def test_fields_of_a_record_can_be_named_as_targets(kind):
+    """As those of a dict, with and without a program."""
+    for reader in (None, program()):
+        (example,) = await sm.load_examples([kind(**ROW)], ["label", "score"], program=reader)
+        assert (example.inputs["text"], example.target["label"]) == ("t", "a")
+
+
+async def test_a_record_without_inputs_is_told_with_its_fields():
+    """And what else a row may be."""
+    with pytest.raises(sm.DataError, match="DataLabel with the fields 'label', 'score', none of which is an input"):
+        await sm.load_examples([DataLabel("a", 1.5)], program=program())
+
+
+@pytest.mark.parametrize("inputs", [PydanticText(text="t"), DataText("t"), NamedText("t")], ids=type)
+async def test_a_record_with_the_only_field_of_the_input_is_the_input(inputs):
+    """In a pair and in an Example, where a bare value stands for that field."""
+    single = sm.Sequential([sm.Input(Bare), sm.Generator(Label)])
+    for row in ((inputs, "a"), sm.Example(None, inputs, "a")):
+        (example,) = await sm.load_examples([row], program=single)
+        assert example.inputs["text"] == "t"
