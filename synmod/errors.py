@@ -447,13 +447,6 @@ class CassetteError(ModelError, LookupError):
     """A cassette has no reply for a request, or the file is not a cassette."""
 
 
-def whole(what: str, value: Any, least: int = 1, *, error: type[SynmodError] = ArgumentError) -> int:
-    """Return a whole number of at least `least`; raise `error` for anything else."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise error(f"{what} is {value!r:.100}; give a whole number of at least {least}.")
-    return value
-
-
 def add_note(error: BaseException, note: str) -> None:
     """Add a note to an exception, even if its class forbids setting attributes (a frozen dataclass)."""
     error.__dict__.setdefault("__notes__", []).append(note)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from synmod import data, errors, scope
+from synmod import data, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
-from synmod.leaves import did_you_mean
+from synmod.leaves import check_choice, check_int, check_number, did_you_mean
 from synmod.module import Module
 
 C = TypeVar("C")
@@ -55,7 +55,7 @@ def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
     Raises:
         ConfigError: `value` is not an int of at least `least`.
     """
-    return errors.whole(f"{kind}: {name}", value, least, error=ConfigError)
+    return check_int(f"{kind}: {name}", value, least, error=ConfigError)
 
 
 def number(kind: str, name: str, value: Any) -> float | None:
@@ -64,9 +64,7 @@ def number(kind: str, name: str, value: Any) -> float | None:
     Raises:
         ConfigError: `value` is neither.
     """
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
-        raise ConfigError(f"{kind}: {name} is {value!r:.100}; write a number, or None.")
-    return value
+    return None if value is None else check_number(f"{kind}: {name}", value, error=ConfigError)
 
 
 def field_name(kind: str, name: str, value: Any) -> str:
@@ -86,12 +84,7 @@ def one_of(kind: str, name: str, value: C, words: tuple[C, ...]) -> C:
     Raises:
         ConfigError: `value` is not allowed ('Did you mean').
     """
-    if value not in words:
-        raise ConfigError(
-            f"{kind}: {name}={value!r:.100} is unknown; it must be {' or '.join(map(repr, words))}."
-            f"{did_you_mean(value, map(str, words))}"
-        )
-    return value
+    return check_choice(f"{kind}: {name}", value, words, error=ConfigError)
 
 
 def function(kind: str, name: str, value: C) -> C:

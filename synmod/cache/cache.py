@@ -17,8 +17,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of, whole
-from synmod.leaves import FrozenDict, Json, aio, checks_keywords, frozen, make_file, path_text, wall_time
+from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of
+from synmod.leaves import (
+    FrozenDict,
+    Json,
+    aio,
+    check_int,
+    check_seconds,
+    checks_keywords,
+    frozen,
+    make_file,
+    path_text,
+    wall_time,
+)
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -272,7 +283,7 @@ class Cache:
         shared: bool = True,
     ) -> None:
         self.path = None if path is None else _checked_path(path)
-        self.max_bytes = None if max_bytes is None else whole("Cache: max_bytes", max_bytes, error=ConfigError)
+        self.max_bytes = None if max_bytes is None else check_int("Cache: max_bytes", max_bytes, error=ConfigError)
         self.ttl_s = checked_ttl("Cache", ttl_s)
         self.shared = shared
         self.flights = SingleFlight()
@@ -615,9 +626,7 @@ def checked_ttl(kind: str, ttl_s: Any) -> float | None:
     Raises:
         ConfigError: It is neither None nor a number above 0.
     """
-    if ttl_s is not None and (isinstance(ttl_s, bool) or not isinstance(ttl_s, (int, float)) or not ttl_s > 0):
-        raise ConfigError(f"{kind}: ttl_s is {ttl_s!r:.100}; write a number of seconds above 0, or None.")
-    return ttl_s
+    return None if ttl_s is None else check_seconds(f"{kind}: ttl_s", ttl_s, error=ConfigError)
 
 
 def _checked_path(path: Any) -> str:

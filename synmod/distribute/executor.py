@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
 from synmod.data import DataModel, JsonDataModel
-from synmod.errors import ArgumentError, DataError, RunError, whole
-from synmod.leaves import Gate, Json, Signal, aio, current_clock, frozen
+from synmod.errors import ArgumentError, DataError, RunError
+from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen
 from synmod.module import Module
 from synmod.train import Example, Ran
 
@@ -70,7 +70,7 @@ class DaskExecutor:
         if isinstance(imports, str) or not all(isinstance(name, str) for name in imports):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"DaskExecutor: imports: got {imports!r:.100}, wanted a list of names of modules.")
         if batch is not None:
-            whole("DaskExecutor: batch", batch)
+            check_int("DaskExecutor: batch", batch)
         self.address, self.imports, self.batch = found, tuple(imports), batch
         self.setup = _name_of(setup)
         self._security: Any = getattr(address, "security", None)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
-from synmod.errors import ArgumentError, RunError, add_note, shorten_traceback, whole
-from synmod.leaves import aio, checks_keywords, did_you_mean
+from synmod.errors import ArgumentError, RunError, add_note, shorten_traceback
+from synmod.leaves import aio, check_int, checks_keywords, did_you_mean
 from synmod.scope import ambient, plain_limit
 
 T = TypeVar("T")
@@ -539,9 +539,9 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
     ) -> None:
         if not callable(fn):
             raise ArgumentError(f"map_concurrently needs a function; got {fn!r:.100}.")
-        whole("concurrency", concurrency)
+        check_int("concurrency", concurrency)
         if buffer is not None:
-            whole("buffer", buffer, 0)
+            check_int("buffer", buffer, 0)
         if on_error not in _ON_ERROR:
             hint = did_you_mean(on_error, _ON_ERROR)
             raise ArgumentError(f"on_error is {on_error!r}; write 'raise' or 'collect'.{hint}")

@@ -17,16 +17,19 @@ from .aio import (
     is_driven, wall_time,
 )
 from .files import aside, escaped, html_frame, html_table, make_file, make_folder, path_text, write_atomic
+from .checks import (
+    check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean, must_be,
+)
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_list,
     is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
 )
 from .names import (
-    KeyPath, check_name, checks_keywords, did_you_mean, escape_step, new_run_id, numbered, parse_path, path_str,
-    pointer, rng, snake_case, unused, with_label,
+    KeyPath, escape_step, numbered, parse_path, path_str, pointer, snake_case, unused, with_label,
 )
 from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
     is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,
 )
+from .randomness import new_run_id, rng
 from .secrets import SHORTEST_SECRET, remember_secrets, scrub, scrub_json, without_secrets

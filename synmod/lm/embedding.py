@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
-from synmod.leaves import Json, aio, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
+from synmod.leaves import Json, aio, check_seconds, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
 from synmod.scope import NO_USAGE, Usage
 
 from . import options, records
@@ -116,7 +116,11 @@ class EmbeddingModel(SharedModel):
         """
         refuse_on_symbols(self.model)
         settings, listed = self.settings, _checked(texts)
-        seconds = settings.timeout_s if timeout_s is None else options.check_seconds(self.model, "timeout_s", timeout_s)
+        seconds = (
+            settings.timeout_s
+            if timeout_s is None
+            else check_seconds(f"{self.model}: timeout_s", timeout_s, error=ConfigError)
+        )
         params = frozen_dict({} if settings.dimensions is None else {"dimensions": settings.dimensions})
         unique, size = list(dict.fromkeys(listed)), settings.batch_size
         batches = [tuple(unique[at : at + size]) for at in range(0, len(unique), size)]

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
-from synmod.errors import BuildError, ConfigError, UnboundModelError, whole
-from synmod.leaves import FrozenDict, Json, aio, did_you_mean, frozen_dict
+from synmod.errors import BuildError, ConfigError, UnboundModelError
+from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, did_you_mean, frozen_dict
 from synmod.scope import current_call, reset
 
 from . import options, records
@@ -458,7 +458,7 @@ class LanguageModel(SharedModel):
         own = params and options.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
         draw = current_sample() if sample is None else check_sample(sample)
         level = options.check_structured(structured, name)
-        limit = None if timeout_s is None else options.check_seconds(name, "timeout_s", timeout_s)
+        limit = None if timeout_s is None else check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
         checked, functions = records.turns(messages), offered(tools, name)
 
         def request_to(model: LanguageModel) -> records.LMRequest:
@@ -731,7 +731,7 @@ def check_sample(sample: object) -> int:
     Raises:
         ConfigError: It is not an int of at least 0.
     """
-    return whole("sample (the number of the draw)", sample, 0, error=ConfigError)
+    return check_int("sample (the number of the draw)", sample, 0, error=ConfigError)
 
 
 @contextmanager

@@ -19,12 +19,14 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from synmod.cache import Cache
-from synmod.errors import AuthError, ConfigError, DataError, RequestError, whole
+from synmod.errors import AuthError, ConfigError, DataError, RequestError
 from synmod.leaves import (
     SHORTEST_SECRET,
     FrozenDict,
     Json,
     aio,
+    check_choice,
+    check_int,
     checks_keywords,
     current_clock,
     did_you_mean,
@@ -158,7 +160,7 @@ class Limit:
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
         self.concurrency, self.rpm, self.tpm = concurrency, rpm, tpm
         for name, number in self.numbers().items():
-            whole(f"Limit: {name}", number, error=ConfigError)
+            check_int(f"Limit: {name}", number, error=ConfigError)
         if not self.numbers():
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
         self._lock = aio.lock()
@@ -551,23 +553,7 @@ def check_structured(level: str | None, where: str) -> str | None:
     Raises:
         ConfigError: There is no such way ('Did you mean').
     """
-    if level is None or level in STRUCTURED:
-        return level
-    raise ConfigError(
-        f"{where}: structured: got {level!r:.100}, wanted one of {', '.join(map(repr, STRUCTURED))}, or None for what"
-        f" the provider does best.{did_you_mean(level, STRUCTURED)}"
-    )
-
-
-def check_seconds(where: str, what: str, seconds: float) -> float:
-    """Check a time limit, and return it.
-
-    Raises:
-        ConfigError: It is not a positive, finite number.
-    """
-    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        return seconds
-    raise ConfigError(f"{where}: {what}: got {seconds!r:.100}, wanted a positive number of seconds.")
+    return level if level is None else check_choice(f"{where}: structured", level, STRUCTURED, error=ConfigError)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

@@ -410,8 +410,7 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         raise ArgumentError(f"{where(module)}: get_variable takes exactly one of name and index.")
     live = module.variables
     if index is not None:
-        if isinstance(index, bool) or not isinstance(index, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"{where(module)}: get_variable got index={index!r}; an index is a whole number.")
+        leaves.check_int(f"{where(module)}: get_variable: index", index, None)
         if not -len(live) <= index < len(live):
             raise GraphError(f"{where(module)}: no Variable at index {index!r}; there are {len(live)}.")
         return live[index]

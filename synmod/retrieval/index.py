@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar, Unpack, cast
 from pydantic import Field
 
 from synmod import data, errors, lm, tree
-from synmod.leaves import aio, did_you_mean, make_file, path_text
+from synmod.leaves import aio, check_int, did_you_mean, make_file, path_text
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
@@ -527,7 +527,7 @@ def _check_search(query: Any, k: Any) -> None:
     """Raise ArgumentError for a query that is not a text, or a `k` that is not a count."""
     if not isinstance(query, str):
         raise errors.ArgumentError(f"search: query is a {type(query).__name__}; write a text.")
-    errors.whole("search: k", k)
+    check_int("search: k", k)
 
 
 def _plain(text: str) -> str:
@@ -635,7 +635,7 @@ class Retrieve(Module):
         super().__init__(**options)
         if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise errors.ConfigError(f"Retrieve: index is {index!r:.100}; write a KeywordIndex or another Index.")
-        self.k = errors.whole("Retrieve: k", k, error=errors.ConfigError)
+        self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
         self.index, self.field, self.return_inputs = index, field, return_inputs
 
     async def call(self, inputs: Any) -> Any:

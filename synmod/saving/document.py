@@ -17,7 +17,18 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod import errors, lm
-from synmod.leaves import MAX_DIGITS, Json, is_array, is_object, path_str, path_text, pointer
+from synmod.leaves import (
+    MAX_DIGITS,
+    Json,
+    check_int,
+    check_number,
+    is_array,
+    is_object,
+    must_be,
+    path_str,
+    path_text,
+    pointer,
+)
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""
@@ -167,11 +178,8 @@ class FileLimits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            limit = getattr(self, field.name)
-            if type(limit) is not int or limit < 1:
-                raise errors.ArgumentError(f"FileLimits({field.name}={limit!r:.100}): wanted an int of at least 1.")
-        if self.max_depth > _DEEPEST:
-            raise errors.ArgumentError(f"FileLimits(max_depth={self.max_depth}): wanted at most {_DEEPEST}.")
+            check_int(f"FileLimits: {field.name}", getattr(self, field.name))
+        check_number("FileLimits: max_depth", self.max_depth, 1, _DEEPEST)
 
 
 def _in_force(limits: FileLimits | None) -> FileLimits:
@@ -183,7 +191,7 @@ def _in_force(limits: FileLimits | None) -> FileLimits:
     if limits is None:
         return FileLimits()
     if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise errors.ArgumentError(f"limits is a {type(limits).__name__}, wanted sm.FileLimits(...).")
+        raise errors.ArgumentError(must_be("limits", "sm.FileLimits(...)", limits))
     return limits
 
 

@@ -109,10 +109,8 @@ class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
 
     @leaves.checks_keywords
     def __init__(self, seconds: float) -> None:
-        if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
-            raise errors.ArgumentError(f"deadline got {seconds!r}: write the seconds as a number, zero or more.")
         super().__init__()
-        self._seconds = float(seconds)
+        self._seconds = float(leaves.check_number("deadline: seconds", seconds, 0))
 
     def __enter__(self) -> None:
         limit = Deadline(self._seconds, plain=not leaves.in_task())
@@ -349,11 +347,8 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
 
 def _limit(name: str, value: object) -> float:
     """Return one limit, checked."""
-    whole = name != "cost_usd"
-    if isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
-        return value
-    kind = "a whole number" if whole else "a number"
-    raise errors.ArgumentError(f"budget got {name}={value!r}: write {kind}, zero or more.")
+    check = leaves.check_number if name == "cost_usd" else leaves.check_int
+    return check(f"budget: {name}", value, 0)
 
 
 def reserve(

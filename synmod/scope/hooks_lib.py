@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, make_file, path_text, scrub
+from synmod.leaves import aio, check_int, make_file, path_text, scrub
 
 from .frame import FRAME, Usage
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -255,10 +255,8 @@ class Logger(Hook):
     ) -> None:
         if not isinstance(logger, (str, logging.Logger)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"Logger got logger={logger!r:.100}: give the name of a logger, or a logger.")
-        if not isinstance(level, int) or isinstance(level, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"Logger got level={level!r:.100}: write a number such as logging.INFO.")
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
-        self._level = level
+        self._level = check_int("Logger: level", level, None)
         self._values = values
 
     def on_call_end(self, event: CallEnd) -> None:

@@ -12,10 +12,9 @@ import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from numbers import Real
 from typing import Any, ClassVar, Final, cast
 
-from synmod import data, errors, leaves
+from synmod import data, leaves
 
 from .frame import FRAME, NO_USAGE, Block, Reward, Usage
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
@@ -280,13 +279,9 @@ class Tracer(Hook):
     """
 
     def __init__(self, values: bool = True, sample: float = 1.0, max_calls: int = 100_000) -> None:
-        if isinstance(sample, bool) or not isinstance(sample, Real) or not 0 <= float(sample) <= 1:
-            raise errors.ArgumentError(
-                f"trace got sample={sample!r}: write the share of entry calls to keep, from 0 to 1."
-            )
         self._values = values
-        self._sample = float(sample)
-        self._max_calls = errors.whole("trace: max_calls", max_calls)
+        self._sample = float(leaves.check_number("trace: sample", sample, 0, 1))
+        self._max_calls = leaves.check_int("trace: max_calls", max_calls)
         self._epoch = time.time() - time.perf_counter()  # one clock for all starts, which never goes back
         self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
         self._running: dict[str, TraceNode] = {}  # also below entry calls that were dropped

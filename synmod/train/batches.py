@@ -66,7 +66,7 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
     if len(set(lengths.values())) != 1 or not any(lengths.values()):
         shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {shown or 'no data'}.")
-    pad = errors.whole("A batch: pad", getattr(batch, "pad", None) or 0, 0, error=errors.TrainerError)
+    pad = leaves.check_int("A batch: pad", getattr(batch, "pad", None) or 0, 0, error=errors.TrainerError)
     size = max(lengths.values())
     if pad > size:
         raise errors.TrainerError(f"A batch of {size} rows has pad={pad}; give at most as many as there are.")
@@ -106,7 +106,7 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
     Raises:
         TrainerError: Neither batches nor rows, or `most` is not a number.
     """
-    if most is not None and not errors.whole("num_batch", most, 0, error=errors.TrainerError):
+    if most is not None and not leaves.check_int("num_batch", most, 0, error=errors.TrainerError):
         return
     found: Any = [given] if isinstance(given, Batch) else given
     if not is_data(found) or not hasattr(found, "__iter__"):
@@ -128,13 +128,6 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
 def identified(row: Example) -> Example:
     """Return a row with an id: one without has the digest of its content."""
     return replace(row, id=row.id or digest_of([row.inputs, row.target, dict(row.extra)])[:16])
-
-
-def checked_seed(owner: str, seed: int) -> int:
-    """Return a seed (TrainerError if it is not a whole number)."""
-    if type(seed) is not int:
-        raise errors.TrainerError(f"{owner}: seed is {seed!r:.100}; give a whole number.")
-    return seed
 
 
 class Batches:
@@ -164,9 +157,13 @@ class Batches:
     ) -> None:  # fmt: skip
         self._columns, self._label = _columns(data), label
         self._is_dict = isinstance(data, Mapping)
-        self._size = errors.whole("batch_size", batch_size, error=errors.TrainerError)
+        self._size = leaves.check_int("batch_size", batch_size, error=errors.TrainerError)
         self._rows = Batch(data, label).size
-        self.shuffle, self.seed, self._epoch = shuffle, checked_seed("Batches", seed), 0
+        self.shuffle, self.seed, self._epoch = (
+            shuffle,
+            leaves.check_int("Batches: seed", seed, None, error=errors.TrainerError),
+            0,
+        )
 
     def __len__(self) -> int:
         return len(range(0, self._rows, self._size))
@@ -209,7 +206,7 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            errors.whole(f"Context {self.name!r}: limit", self.limit)
+            leaves.check_int(f"Context {self.name!r}: limit", self.limit)
         if self.language_model is not None:
             object.__setattr__(self, "language_model", lm.model_from(self.language_model, f"Context {self.name!r}"))
 
@@ -238,7 +235,7 @@ class Places:
         if loads is not None and not all(type(load) in numbers and 0 < load < inf for load in loads):
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
-        most = errors.whole("concurrency", concurrency, error=errors.TrainerError)
+        most = leaves.check_int("concurrency", concurrency, error=errors.TrainerError)
         self._free = [context.limit or most for context in contexts]
         self.size = sum(self._free)
         """How many rows run at once in all contexts."""

@@ -17,9 +17,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from synmod.cache import key_of
 from synmod.data import JsonDataModel, Schema, parts_of, schema_of, thaw
-from synmod.errors import BudgetExceeded, EvaluationError, TrainerError, whole
+from synmod.errors import BudgetExceeded, EvaluationError, TrainerError
 from synmod.flow import together
-from synmod.leaves import Json, aio, is_object, json_equal, path_str, rng
+from synmod.leaves import Json, aio, check_int, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
@@ -554,7 +554,10 @@ class Bench:
 
         Source: racing (Maron and Moore's Hoeffding races), paired.
         """
-        rows, block = self.validation if ids is None else tuple(ids), whole("race: block", block, error=TrainerError)
+        rows, block = (
+            self.validation if ids is None else tuple(ids),
+            check_int("race: block", block, error=TrainerError),
+        )
         gains: list[float] = []
         for start in range(0, len(rows), block):
             part = rows[start : start + block]

@@ -286,7 +286,7 @@ def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
     Raises:
         TrainerError: A period below 1.
     """
-    errors.whole("period", period, error=errors.TrainerError)
+    leaves.check_int("period", period, error=errors.TrainerError)
 
     def at_epoch_end(epoch: int, *values: Any) -> None:
         if (epoch + 1) % period == 0:
@@ -349,7 +349,7 @@ class Monitor(scope.Hook):
             self._pattern = re.compile(pattern)
         except re.error as error:
             raise errors.TrainerError(f"Monitor: {pattern!r:.100} is not a regular expression: {error}.") from None
-        self.interval = errors.whole("Monitor: interval", interval, error=errors.TrainerError)
+        self.interval = leaves.check_int("Monitor: interval", interval, error=errors.TrainerError)
         self.stat_func, self.sort = stat_func or _lengths, sort
         self.activated = False
         self._tics = 0

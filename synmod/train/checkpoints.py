@@ -86,9 +86,9 @@ def write_checkpoint(
         TrainerError: `epoch` or `keep` is not such a number.
         SaveError: Something cannot be saved, or a file cannot be written. What stood there before is whole.
     """
-    errors.whole("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
+    leaves.check_int("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
     if keep is not None:
-        errors.whole("save_checkpoint: keep", keep, error=errors.TrainerError)
+        leaves.check_int("save_checkpoint: keep", keep, error=errors.TrainerError)
     models = models_of(program) if models is None else models
     of_program, of_values, of_optimizer = _files(prefix, epoch)
     with nullcontext() if made is None else tree.using(program, made):

@@ -23,7 +23,6 @@ from synmod.errors import (
     SchemaError,
     SynmodWarning,
     show_own_line,
-    whole,
 )
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
@@ -426,7 +425,7 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
         raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
     if not is_source(data):
         raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
-    whole("evaluate: samples", samples)
+    leaves.check_int("evaluate: samples", samples)
     if failure_score not in ("lowest", None) and not (
         type(failure_score) in (int, float) and math.isfinite(failure_score)
     ):

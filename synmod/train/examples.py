@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, parse_json, schema_of
-from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, notes_of, whole
-from synmod.leaves import aio, close_generator, did_you_mean, dump_json, frozen, is_object, leaves, rng
-from synmod.leaves.names import checks_keywords
+from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, notes_of
+from synmod.leaves import aio, check_int, close_generator, did_you_mean, dump_json, frozen, is_object, leaves, rng
+from synmod.leaves.checks import checks_keywords
 from synmod.module import Module
 
 from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, numbered, outputs_of
@@ -71,7 +71,7 @@ async def load_examples(
     Source: Keras data adapters, DSPy's `DataLoader`; differs: nothing is imported, all faults at once.
     """
     if limit is not None:
-        whole("load_examples: limit", limit, 0)
+        check_int("load_examples: limit", limit, 0)
     found, renamed = await _records(source, limit), dict(rename or {})
     is_name = y is None or isinstance(y, str)
     fields = {} if is_name else {renamed.get(name, name): None for _, row in found for name in names_in(row)}

@@ -153,7 +153,7 @@ async def fit(
     """
     for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
-            errors.whole(f"fit: {name}", number, 0, error=errors.TrainerError)
+            leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
     for each in (callbacks := listed(callbacks)):
         if not isinstance(each, Callback):
             raise errors.TrainerError(f"fit: callbacks has {each!r:.100}; give objects such as EarlyStopping().")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod import errors, leaves, scope, tree
 from synmod.data import parts_of, schema_of
-from synmod.leaves import Json
+from synmod.leaves import Json, check_choice, check_int, check_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import check_masks, compared_fields, comparing, equal_fields, named, normal, one_of
+from .rewards import check_masks, compared_fields, comparing, equal_fields, named, normal
 
 FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """What objects that are fed row by row may take by parameter name."""
@@ -296,7 +296,12 @@ class _ByLabel(Metric):
     ) -> None:  # fmt: skip
         super().__init__(**options)
         self.in_mask, self.positive = in_mask, positive
-        self.average = one_of(type(self).__name__, "average", average, ("macro", "micro", "weighted", "binary"))
+        self.average = check_choice(
+            f"{type(self).__name__}: average",
+            average,
+            ("macro", "micro", "weighted", "binary"),
+            error=errors.ConfigError,
+        )
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         counted = parts_of(schema_of(check_masks(self.name, output_schema, target_schema, self.in_mask)))
@@ -462,7 +467,7 @@ class PassAtK(Metric):
 
     def __init__(self, k: int, threshold: float = 1.0, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
-        self.k, self.threshold = errors.whole("PassAtK: k", k, error=errors.ConfigError), threshold
+        self.k, self.threshold = check_int("PassAtK: k", k, error=errors.ConfigError), threshold
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one sample."""
@@ -517,9 +522,7 @@ class Latency(Metric):
 
     def __init__(self, quantile: float = 0.5, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
-        if not isinstance(quantile, (int, float)) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ConfigError(f"Latency: quantile is {quantile!r:.100}; write a number from 0 to 1.")
-        self.quantile = quantile
+        self.quantile = check_number("Latency: quantile", quantile, 0, 1, error=errors.ConfigError)
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one run."""
@@ -564,9 +567,9 @@ class Used(_Average):
 
     def __init__(self, field: str, per: Literal["row", "evaluation"] = "row", **options: Unpack[MetricOptions]) -> None:
         known = [each.name for each in fields(scope.Usage) if each.name != "estimated"]
-        options.setdefault("name", one_of("Used", "field", field, known))
+        options.setdefault("name", check_choice("Used: field", field, known, error=errors.ConfigError))
         super().__init__(**options)
-        self.field, self.per = field, one_of("Used", "per", per, ("row", "evaluation"))
+        self.field, self.per = field, check_choice("Used: per", per, ("row", "evaluation"), error=errors.ConfigError)
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one run."""

@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 
 from synmod.blocks import Generator
 from synmod.data import DataModel, Schema
-from synmod.errors import ArgumentError, StateError, TrainerError, whole
-from synmod.leaves import Json, KeyPath, did_you_mean, frozen_dict, parse_path, path_str, snake_case
+from synmod.errors import ArgumentError, StateError, TrainerError
+from synmod.leaves import (
+    Json,
+    KeyPath,
+    check_int,
+    check_number,
+    did_you_mean,
+    frozen_dict,
+    parse_path,
+    path_str,
+    snake_case,
+)
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
 from synmod.scope import Feedback, phase
 from synmod.tree import OptState, Path, State, iter_graph, paths_of, state as state_of, update as write, using
 
-from .batches import checked_seed
 from .rollouts import CallRecord, Rollout
 
 if TYPE_CHECKING:
@@ -248,7 +257,7 @@ class Optimizer(Module):
         self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
         self.proposer = proposer
         self.patience = whole_number(self, "patience", patience)
-        self.seed = None if seed is None else checked_seed(type(self).__name__, seed)
+        self.seed = None if seed is None else whole_number(self, "seed", seed, None)
         self.idle = self.add_variable(0, schema={"type": "integer"}, name="idle", type=OptState)
 
     async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
@@ -342,13 +351,13 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
     return known[given](**params or {})
 
 
-def whole_number(optimizer: Optimizer, name: str, value: int, least: int = 1) -> int:
+def whole_number(optimizer: Optimizer, name: str, value: int, least: int | None = 1) -> int:
     """Return a count of an optimizer's settings.
 
     Raises:
         TrainerError: It is not a whole number of at least `least`.
     """
-    return whole(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
+    return check_int(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
 
 
 def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0, most: float = inf) -> float:
@@ -357,11 +366,7 @@ def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0,
     Raises:
         TrainerError: It is not a number from `least` to `most`.
     """
-    if type(value) not in (int, float) or not least <= value <= most:
-        raise TrainerError(
-            f"{type(optimizer).__name__}: {name} is {value!r:.100}; give a number from {least} to {most}."
-        )
-    return value
+    return check_number(f"{type(optimizer).__name__}: {name}", value, least, most, error=TrainerError)
 
 
 # -- credit ------------------------------------------------------------------------------------------------------------

@@ -40,11 +40,12 @@ from synmod.errors import (
     SchemaError,
     SynmodWarning,
     TrainerError,
-    whole,
 )  # fmt: skip
 from synmod.flow import map_concurrently
 from synmod.leaves import (
     LEAF,
+    check_choice,
+    check_int,
     did_you_mean,
     dump_json,
     is_array,
@@ -55,7 +56,7 @@ from synmod.leaves import (
     leaves_with_path,
     snake_case,
     thaw,
-)  # fmt: skip
+)
 from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
@@ -75,14 +76,6 @@ _OPEN: Final = {"$defs": {"Any": {"type": "object", "additionalProperties": _ANY
 _SHOWN: Final = 200  # characters of a value in a critique
 _WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand without spaces
 _END: Final = " \t\n.,;:!?。！？"
-
-
-def one_of(who: str, name: str, value: Any, words: Sequence[Any]) -> Any:
-    """Return a word (ConfigError if it is none of them, with 'Did you mean')."""
-    if value not in words:
-        known = " or ".join(map(repr, words))
-        raise ConfigError(f"{who}: {name} is {value!r:.100}; it is {known}.{did_you_mean(value, words)}")
-    return value
 
 
 def named(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
@@ -473,8 +466,8 @@ class ExactMatch(Reward):
         **options: Unpack[RewardOptions],
     ) -> None:
         super().__init__(**options)
-        self.normalize = one_of("ExactMatch", "normalize", normalize, (None, "text"))
-        self.reduce = one_of("ExactMatch", "reduce", reduce, ("all", "mean"))
+        self.normalize = check_choice("ExactMatch: normalize", normalize, (None, "text"), error=ConfigError)
+        self.reduce = check_choice("ExactMatch: reduce", reduce, ("all", "mean"), error=ConfigError)
 
     @property
     def _compares(self) -> Literal["exactly", "closely"]:
@@ -511,7 +504,7 @@ class TokenF1(Reward):
 
     def __init__(self, kind: Literal["f1", "precision", "recall"] = "f1", **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
-        self.kind = one_of("TokenF1", "kind", kind, ("f1", "precision", "recall"))
+        self.kind = check_choice("TokenF1: kind", kind, ("f1", "precision", "recall"), error=ConfigError)
 
     @property
     def _compares(self) -> Literal["closely"]:
@@ -689,7 +682,7 @@ class LMAsJudge(Reward):
         super().__init__(**options)
         if isinstance(rubric, str):
             raise ConfigError(f"LMAsJudge: rubric is {rubric!r:.100}; write a list of criteria.")
-        whole("LMAsJudge: samples", samples, error=ConfigError)
+        check_int("LMAsJudge: samples", samples, error=ConfigError)
         try:
             normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         except DataError as error:

@@ -22,6 +22,8 @@ from synmod.leaves import (
     Json,
     __version__,
     aio,
+    check_int,
+    check_number,
     current_clock,
     frozen_dict,
     is_object,
@@ -494,11 +496,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            whole = name in ("rollouts", "lm_calls", "tokens")
-            is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-            if value is not None and not (is_number and value >= 0):
-                kind = "a whole number" if whole else "a number"
-                raise ArgumentError(f"Budget: {name} is {value!r}; give {kind} of at least 0.")
+            check = check_number if name in ("cost_usd", "seconds") else check_int
+            if value is not None:
+                check(f"Budget: {name}", value, 0)
 
 
 def budget_from(given: Any) -> Budget:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
-from synmod.leaves import write_atomic
+from synmod.leaves import check_int, write_atomic
 from synmod.lm import SharedModel
 from synmod.module import Module, build_and
 from synmod.tree import State
@@ -76,7 +76,7 @@ class Trainer:
         self._program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
         self.data_names = binding.check_data_names(program, None if data_names is None else _names(data_names))
-        self.label_names, self.seed = _names(label_names), batches.checked_seed("Trainer", seed)
+        self.label_names, self.seed = (_names(label_names), check_int("Trainer: seed", seed, None, error=TrainerError))
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None

@@ -11,7 +11,17 @@ from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod import data, registry
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
-from synmod.leaves import FrozenDict, FrozenList, Json, check_name, did_you_mean, frozen, frozen_dict, json_equal
+from synmod.leaves import (
+    FrozenDict,
+    FrozenList,
+    Json,
+    check_name,
+    did_you_mean,
+    frozen,
+    frozen_dict,
+    json_equal,
+    must_be,
+)
 from synmod.scope import notify_assign
 
 from .initializers import declared_schema, first_value, schema_of_json
@@ -144,9 +154,9 @@ def checked_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
     """
     trainable, description = metadata.get("trainable", True), metadata.get("description")
     if not isinstance(trainable, bool):
-        raise ArgumentError(f"trainable must be True, False or None, not {trainable!r}.")
+        raise ArgumentError(must_be("trainable", "True, False or None", trainable))
     if description is not None and not isinstance(description, str):
-        raise ArgumentError(f"description must be a str, not {description!r:.200}.")
+        raise ArgumentError(must_be("description", "a str", description))
     checked: dict[str, Any] = {"trainable": trainable}
     if metadata.get("name") is not None:
         checked["name"] = check_name(metadata["name"], "variable")

@@ -449,11 +449,7 @@ def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the pu
     ending = str(path).rpartition(".")[2]
     if format == "auto":
         format = ending if ending in FORMATS else "mermaid"  # noqa: A001
-    if not isinstance(format, str) or format not in FORMATS:
-        near = leaves.did_you_mean(format, FORMATS) if isinstance(format, str) else ""
-        raise errors.ArgumentError(
-            f"plot: format={format!r:.100} is unknown; the formats are {', '.join(FORMATS)}.{near}"
-        )
+    leaves.check_choice("plot: format", format, tuple(FORMATS))
     if ending != format and ending in {*FORMATS, "png", "pdf"}:
         fix = f"format={ending!r}, or leave it out" if ending in FORMATS else "a path that ends in .svg"
         raise errors.ArgumentError(

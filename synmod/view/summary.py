@@ -367,11 +367,8 @@ def summary(module: Module, depth: Any, columns: Any) -> Summary:
 
 def summary_text(module: Module, depth: Any = None, columns: Any = None) -> str:
     """Return a summary."""
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
-        raise errors.ArgumentError(
-            f"summary: depth={depth!r:.100} is not a number of levels: write 0 for this module alone, 1 for its direct "
-            "children too, None for all."
-        )
+    if depth is not None:
+        leaves.check_int("summary: depth", depth, 0)
     shown = list(COLUMNS.values()) if columns is None else _columns(columns)
     outline = Outline(module)
     rows = {member.path: _row(member) for member in outline.places.values()}

@@ -489,7 +489,7 @@ async def test_what_is_not_approved_is_reported():
         (lambda: sm.Agent([sm.Identity()]), "does not declare"),
         (lambda: sm.Agent([3]), "name"),
         (lambda: sm.Agent([add], max_steps=0), "max_steps"),
-        (lambda: sm.Agent([add], budget={"calls": -1}), "calls=-1"),
+        (lambda: sm.Agent([add], budget={"calls": -1}), "calls must be .*, got -1"),
         (lambda: sm.Agent([add], budget={"call": 1}), "Did you mean 'calls'"),
         (lambda: sm.Agent([add], on_tool_error="ignore"), "on_tool_error"),
         (lambda: sm.Agent([add], max_step=3), "Did you mean 'max_steps'"),

@@ -218,7 +218,7 @@ async def test_several_data_models_select_nothing(block):
         (lambda: sm.Branch({"a": sm.Identity()}, decision=sm.Identity()), "unknown keyword 'decision'"),
         (lambda: sm.Branch({"a": sm.Identity()}, injct=True), "Did you mean 'inject'"),
         (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default="A"), "Did you mean 'a'"),
-        (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default=["a"]), "default=\\['a'\\]"),
+        (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, default=["a"]), "default must be 'a', got \\['a'\\]"),
         (lambda: sm.Route(sm.Identity(), {"a": sm.Identity()}, key=3), "key is 3"),
         (lambda: sm.Guard(sm.Identity(), on_block="eror"), "Did you mean 'error'"),
     ],

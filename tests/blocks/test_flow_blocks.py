@@ -133,7 +133,7 @@ async def test_parallel_builds_its_members():
         ((len,), {}, "sm.Lambda"),
         (([Identity(), Identity()],), {}, "the members are a list; pass them one by one, Parallel(a, b)"),
         ((Identity(),), {"merge": "adn"}, "Did you mean 'and'"),
-        ((Identity(),), {"merge": ["and"]}, "merge=['and']"),
+        ((Identity(),), {"merge": ["and"]}, "got ['and']"),
         ((Identity(),), {"marge": "and"}, "Did you mean 'merge'"),
     ],
 )

@@ -262,11 +262,11 @@ async def test_fallback_of_members_that_differ():
     ("make", "says"),
     [
         (lambda: sm.Map(sm.Identity(), 3), "field is 3"),
-        (lambda: sm.Map(sm.Identity(), concurrency=0), "concurrency is 0"),
+        (lambda: sm.Map(sm.Identity(), concurrency=0), "concurrency must be .*, got 0"),
         (lambda: sm.Map(sm.Identity(), on_error="colect"), "Did you mean 'collect'"),
         (lambda: sm.Repeat(sm.Identity()), "either `times` or `until`"),
         (lambda: sm.Repeat(sm.Identity(), 2, until=len), "either `times` or `until`"),
-        (lambda: sm.Repeat(sm.Identity(), 0), "times is 0"),
+        (lambda: sm.Repeat(sm.Identity(), 0), "times must be .*, got 0"),
         (lambda: sm.Fallback(), "no members"),
         (lambda: sm.Fallback([sm.Identity()]), "pass them one by one, Fallback"),
         (lambda: sm.Fallback(sm.Identity(), on=("x",)), "on has 'x'"),

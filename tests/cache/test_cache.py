@@ -159,12 +159,12 @@ async def _now():
         (lambda: sm.Cache(""), "path is ''"),
         (lambda: sm.Cache("a\0b"), "path is"),
         (lambda: sm.Cache(3), "path is 3"),
-        (lambda: sm.Cache(max_bytes=0), "max_bytes is 0"),
-        (lambda: sm.Cache(max_bytes=1.5), "max_bytes is 1.5"),
-        (lambda: sm.Cache(max_bytes=True), "max_bytes is True"),
-        (lambda: sm.Cache(ttl_s=0), "ttl_s is 0"),
-        (lambda: sm.Cache(ttl_s="1"), "ttl_s is '1'"),
-        (lambda: sm.Cache(ttl_s=float("nan")), "ttl_s is nan"),
+        (lambda: sm.Cache(max_bytes=0), "max_bytes must be .*, got 0"),
+        (lambda: sm.Cache(max_bytes=1.5), "max_bytes must be .*, got 1.5"),
+        (lambda: sm.Cache(max_bytes=True), "max_bytes must be .*, got True"),
+        (lambda: sm.Cache(ttl_s=0), "ttl_s must be .*, got 0"),
+        (lambda: sm.Cache(ttl_s="1"), "ttl_s must be .*, got '1'"),
+        (lambda: sm.Cache(ttl_s=float("nan")), "ttl_s must be .*, got nan"),
     ],
 )
 def test_what_cannot_be_is_refused(make, message):

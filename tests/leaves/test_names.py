@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from synmod.leaves.names import new_run_id
+from synmod.leaves import new_run_id
 
 
 def test_ids_are_short_texts_of_digits_and_letters():
@@ -26,7 +26,7 @@ def test_threads_never_get_the_same_id():
 
 def test_another_process_has_other_ids():
     """Two interpreters share no id, however early they draw."""
-    line = [sys.executable, "-c", "from synmod.leaves.names import new_run_id; print(new_run_id())"]
+    line = [sys.executable, "-c", "from synmod.leaves import new_run_id; print(new_run_id())"]
     first, second = (subprocess.run(line, capture_output=True, text=True, check=True).stdout for _ in range(2))
     assert first != second
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from synmod.errors import ArgumentError
-from synmod.leaves.names import rng
+from synmod.leaves import rng
 
 
 def test_a_generator_is_seeded_with_the_text_of_its_name():

@@ -51,7 +51,7 @@ async def test_a_bare_label_teaches_what_its_object_does(optimizer):
 def test_a_threshold_that_is_no_score():
     """Said when it is made."""
     for wrong in ("0.5", True, float("nan")):
-        with pytest.raises(sm.TrainerError, match="threshold is"):
+        with pytest.raises(sm.TrainerError, match="threshold must be"):
             RandomFewShot(threshold=wrong)
 
 

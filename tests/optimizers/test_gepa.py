@@ -120,7 +120,7 @@ async def test_rows_that_fail_are_evidence(optimizer):
 
 async def test_settings_are_checked():
     """A number below 1 is a mistake."""
-    with pytest.raises(TrainerError, match="Gepa: width is 0; give a whole number of at least 1"):
+    with pytest.raises(TrainerError, match="Gepa: width must be a whole number of at least 1, got 0"):
         Gepa(width=0)
     for wrong in ({"joint_after": -1}, {"wide_after": 1.5}, {"lcb": float("nan")}, {"seed": "a"}, {"proposer": 3}):
         with pytest.raises(TrainerError, match=next(iter(wrong))):

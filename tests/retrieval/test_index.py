@@ -253,7 +253,7 @@ async def test_wrong_arguments_are_named(make):
     with pytest.raises(sm.ArgumentError, match="query is a int"):
         await index.search(7)
     for k in (0, 1.5, True):
-        with pytest.raises(sm.ArgumentError, match="k is"):
+        with pytest.raises(sm.ArgumentError, match="k must be"):
             await index.search("x", k)
     with pytest.raises(sm.DataError, match="too large"):
         await index.search("x", 10**30)

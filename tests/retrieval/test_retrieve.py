@@ -68,7 +68,7 @@ def test_wrong_arguments_are_named(index):
     with pytest.raises(sm.ConfigError, match="write a KeywordIndex"):
         sm.Retrieve("docs.db")
     for k in (0, True, 2.5):
-        with pytest.raises(sm.ConfigError, match="k is"):
+        with pytest.raises(sm.ConfigError, match="k must be"):
             sm.Retrieve(index, k)
 
 

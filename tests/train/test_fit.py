@@ -598,7 +598,8 @@ def test_epochs_and_batches():
     with pytest.raises(sm.TrainerError, match="no batch"):
         asyncio.run(main([], num_epoch=1))
     for wrong, text in (
-        ({"num_epoch": 1.5}, "number of epochs is 1.5"), ({"num_epoch": 1, "begin_epoch": -1}, "begin_epoch is -1"),
+        ({"num_epoch": 1.5}, "number of epochs must be .*, got 1.5"),
+        ({"num_epoch": 1, "begin_epoch": -1}, "begin_epoch must be .*, got -1"),
         ({"num_epoch": 1, "callbacks": [sm.callbacks.EarlyStopping]}, "callbacks has <class"),
     ):  # fmt: skip
         with pytest.raises(sm.TrainerError, match=text):

@@ -320,7 +320,7 @@ def test_groups_are_never_split(groups, seed):
 async def test_a_limit_that_is_no_number():
     """Said before anything is read."""
     for wrong in (-1, "3"):
-        with pytest.raises(sm.ArgumentError, match="limit is"):
+        with pytest.raises(sm.ArgumentError, match="limit must be"):
             await sm.load_examples([ROW], limit=wrong)
 
 

@@ -221,13 +221,13 @@ def test_used_sums_or_averages():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: M.Used("tokens"), "field is 'tokens'"),
+        (lambda: M.Used("tokens"), "field must be .*, got 'tokens'"),
         (lambda: M.Used("completion_token"), "Did you mean 'completion_tokens'"),
-        (lambda: M.Used("calls", per="run"), "per is 'run'"),
+        (lambda: M.Used("calls", per="run"), "per must be .*, got 'run'"),
         (lambda: M.F1Score(average="marco"), "Did you mean 'macro'"),
-        (lambda: M.PassAtK(0), "k is 0"),
-        (lambda: M.Latency(95), "quantile is 95"),
-        (lambda: M.Latency("p95"), "quantile is 'p95'"),
+        (lambda: M.PassAtK(0), "k must be .*, got 0"),
+        (lambda: M.Latency(95), "quantile must be .*, got 95"),
+        (lambda: M.Latency("p95"), "quantile must be .*, got 'p95'"),
         (lambda: M.Accuracy(in_maks="x"), "Did you mean 'in_mask'"),
     ],
 )

@@ -883,7 +883,7 @@ async def test_how_many_batches_are_run_is_a_count():
     trainer = await ready(optimizer=False)
     for data in ([asking("a")], [{"question": "a"}]):
         assert await trainer.predict(data, num_batch=0) == []
-        with pytest.raises(sm.TrainerError, match="num_batch is -1"):
+        with pytest.raises(sm.TrainerError, match="num_batch must be .*, got -1"):
             await trainer.predict(data, num_batch=-1)
 
 
@@ -891,7 +891,7 @@ async def test_how_many_batches_are_run_is_a_count():
 def test_a_seed_is_a_whole_number(seed):
     """It is refused where it is given, not at the first draw."""
     for make in (lambda: sm.Trainer(Echo(), seed=seed), lambda: sm.Batches([{"question": "a"}], seed=seed)):
-        with pytest.raises(sm.TrainerError, match="seed is .*give a whole number"):
+        with pytest.raises(sm.TrainerError, match="seed must be a whole number, got"):
             make()
 
 
@@ -906,5 +906,5 @@ async def test_what_is_given_in_the_wrong_place_is_told_in_words():
         await sm.Trainer(Echo()).bind(Query, shared_module=trainer.program)
     with pytest.raises(sm.LifecycleError, match="get_params needs 'bind' first.*then init_params"):
         sm.Trainer(Echo()).get_params()
-    with pytest.raises(sm.ArgumentError, match="rollouts is -1; give a whole number of at least 0"):
+    with pytest.raises(sm.ArgumentError, match="rollouts must be a whole number of at least 0, got -1"):
         sm.Budget(rollouts=-1)

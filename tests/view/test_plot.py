@@ -255,8 +255,8 @@ def test_a_page_needs_nothing_else():
     ("arguments", "said"),
     [
         ({"format": "mermade"}, "Did you mean 'mermaid'"),
-        ({"format": "png"}, "mermaid, svg, html, json"),
-        ({"format": None}, "format=None"),
+        ({"format": "png"}, "must be one of 'mermaid', 'svg', 'html', 'json', got 'png'"),
+        ({"format": None}, "got None"),
         ({"path": 3}, "path=3"),
     ],
 )

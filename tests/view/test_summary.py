@@ -130,9 +130,9 @@ def test_columns_are_chosen_and_ordered():
         ({"columns": "path"}, "is not a list of names"),
         ({"columns": []}, "no column is named"),
         ({"columns": [3]}, "the column 3 is unknown"),
-        ({"depth": -1}, "depth=-1"),
-        ({"depth": True}, "depth=True"),
-        ({"depth": "1"}, "depth='1'"),
+        ({"depth": -1}, "depth must be a whole number of at least 0, got -1"),
+        ({"depth": True}, "depth must be a whole number of at least 0, got True"),
+        ({"depth": "1"}, "depth must be a whole number of at least 0, got '1'"),
     ],
 )
 def test_a_wrong_argument_is_told(arguments, said):
