@@ -62,8 +62,6 @@ async def evaluate(
     run: Run | str | os.PathLike[str] | None = None,
     progress: flow.Progress | Literal[False] | None = None,
     executor: Executor | None = None,
-    places: Places | None = None,
-    first: tree.State | None = None,
 ) -> Evaluation:
     """Run a program on a data set and score what it returns.
 
@@ -90,8 +88,6 @@ async def evaluate(
             list of rows must be that of the first time; rows that come as a stream are found by their content alone.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
         executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
-        places: Where a trainer runs rows.
-        first: What its rows begin with; None for the program's memories as they are.
 
     Returns:
         The Evaluation, with results in input order, whatever finished first.
@@ -122,6 +118,33 @@ async def evaluate(
 
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
+    return await evaluate_on(
+        program, data, y, reward=reward, metrics=metrics, concurrency=concurrency, max_errors=max_errors,
+        failure_score=failure_score, samples=samples, keep_results=keep_results, run=run, progress=progress,
+        executor=executor,
+    )  # fmt: skip
+
+
+@leaves.checks_keywords
+async def evaluate_on(
+    program: Module,
+    data: Any,
+    y: Any = None,
+    places: Places | None = None,
+    first: tree.State | None = None,
+    *,
+    reward: Any = None,
+    metrics: Iterable[Any] = (),
+    concurrency: int = 64,
+    max_errors: float | None = None,
+    failure_score: float | Literal["lowest"] | None = "lowest",
+    samples: int = 1,
+    keep_results: bool = True,
+    run: Run | str | os.PathLike[str] | None = None,
+    progress: flow.Progress | Literal[False] | None = None,
+    executor: Executor | None = None,
+) -> Evaluation:
+    """Evaluate the program of a trainer, whose `places` run the rows, which begin with `first`; see `evaluate`."""
     _check(program, data, max_errors, failure_score, samples)
     judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
     memories = tree.state(program, tree.Memory) if first is None else first

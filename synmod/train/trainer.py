@@ -735,7 +735,7 @@ class Trainer:
         metrics, most = listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
         with self.watching():
-            return await evaluation.evaluate(self.program, rows, **options, places=self.places, first=self._first)
+            return await evaluation.evaluate_on(self.program, rows, None, self.places, self._first, **options)
 
     @needs_its_steps
     async def predict(

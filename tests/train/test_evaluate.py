@@ -927,3 +927,10 @@ async def test_one_batch_of_a_class_of_ones_own_is_a_batch():
     await trainer.bind(Query)
     await trainer.init_params()
     assert [output["answer"] for output in await trainer.predict(Mine([{"question": "a"}]))] == ["a"]
+
+
+async def test_what_a_trainer_adds_is_no_public_keyword():
+    """Where rows run, and what they begin with, are matters of the Trainer alone."""
+    for name in ("places", "first"):
+        with pytest.raises(sm.ArgumentError, match=f"evaluate: unknown keyword '{name}'"):
+            await sm.evaluate(sm.Identity(), [], **{name: None})

@@ -753,6 +753,8 @@ async def test_score_and_predict():
     assert (evaluation.score, evaluation.total) == (0.5, 4)
     assert evaluation.metrics == {"accuracy": 0.5}
     assert (await trainer.score(data, num_batch=1)).total == 2
+    with pytest.raises(sm.ArgumentError, match="unknown keyword 'max_erors'. Did you mean 'max_errors'"):
+        await trainer.score(data, max_erors=1)
     rows = [(Query(question="a"), {"answer": "plain: a (1)"}), (Query(question="b"), {"answer": "plain: a (1)"})]
     assert (await trainer.score(rows)).score == 0.5
     found = await trainer.predict([asking("a", "fail")], on_error="collect")
