@@ -318,7 +318,7 @@ class Cached(Returning[R]):
         """Return the output of an entry, with its class if the module declares it or it is registered."""
         if entry["output"] is None:
             return None
-        schema = data.trusted_schema(entry["schema"])
+        schema = data.intern_schema(entry["schema"])
         declared = [data.model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
         for model in (*declared, registry.lookup(entry["class"] or "")):
             if isinstance(model, type) and tree.class_text(model) == entry["class"] and data.schema_of(model) == schema:

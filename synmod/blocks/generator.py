@@ -467,7 +467,7 @@ def _checked_examples(kind: str, examples: Any) -> Any:
 def _examples_schema(output: data.Schema) -> data.Schema:
     """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
     outputs, definitions = apart(output)
-    return data.trusted_schema(
+    return data.intern_schema(
         {"type": "array", "items": object_schema(inputs={"type": "object"}, outputs=outputs), **definitions}
     )
 
@@ -486,7 +486,7 @@ class Thinking(data.DataModel):
     Source: chain-of-thought prompting (Wei et al. 2022), Synalinks' `Thinking`.
     """
 
-    model_config = data.TOLD_BRIEFLY
+    model_config = data.SHORT_DESCRIPTION
 
     thinking: str = Field(description="the reasoning, step by step")
 
@@ -502,7 +502,7 @@ class Critique(data.DataModel):
     Source: Synalinks' `CritiqueWithReward`.
     """
 
-    model_config = data.TOLD_BRIEFLY
+    model_config = data.SHORT_DESCRIPTION
 
     critique: str = Field(description="what is wrong, and what would make it better")
     score: data.Score = Field(description="how good it is, from 0.0 to 1.0")

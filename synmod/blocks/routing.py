@@ -69,7 +69,7 @@ class Decision(Generator[Any]):
         meanings = _meanings(labels, type(self).__name__)
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)
-        decision = data.symbol(data.trusted_schema(_schema(meanings, question, multiple, with_thinking)))
+        decision = data.symbol(data.intern_schema(_schema(meanings, question, multiple, with_thinking)))
         form: Any = Form(decision, decision, reasoning="thinking" if with_thinking else None)
         super().__init__(form, **options)
 
@@ -789,7 +789,7 @@ def common_schema(values: Iterable[Any]) -> data.Schema | None:
 def _collecting_schema(item: data.Schema | None) -> data.Schema:
     """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; `item` is None for none."""
     value, definitions = apart(item) if item is not None else (_NULL, {})
-    return data.trusted_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
+    return data.intern_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
 
 
 def _collected(results: list[Any]) -> list[Any]:

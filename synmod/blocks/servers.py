@@ -181,9 +181,9 @@ def _parameters(schema: Json) -> data.Schema:
         return data.declare(schema)
     except (errors.SchemaError, errors.DataError):
         try:
-            return data.unchecked_schema(schema)
+            return data.foreign_schema(schema)
         except (errors.SchemaError, errors.DataError):  # it nests too deep to be sent
-            return data.unchecked_schema({"type": "object"})
+            return data.foreign_schema({"type": "object"})
 
 
 def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ _RESULT_TITLE: Final = "ToolResult"
 def _result_schema(result: Json, **others: Json) -> data.Schema:
     """Return the schema of the output of a tool whose function does not return a data model."""
     schema = object_schema(result=result)
-    return data.trusted_schema({"title": _RESULT_TITLE, **schema, "properties": {"result": result, **others}})
+    return data.intern_schema({"title": _RESULT_TITLE, **schema, "properties": {"result": result, **others}})
 
 
 class WithMedia(NamedTuple):

@@ -13,29 +13,38 @@ from synmod.leaves import dump_json, frozen, json_equal, parse_frozen, parse_jso
 
 from . import ops
 from .checking import schema_from
-from .validation import (
-    dump, is_valid, plain_json, problems, schema_of_class, typed_instance, validate, validator_faults,
+from .classes import build_instance, dump, plain_json, run_validators, schema_of_class
+from .declaring import (
+    HasSchema, Operand, OperandClass, declaration, declare, label, label_of, model_of, schema_of,
 )
-from .merge import items_of, with_items
-from .messages import (
-    TOLD_BRIEFLY, Audio, AudioPart, ChatMessage, ChatMessages, File, FilePart, Image, ImagePart, Prompt, Rating, Score,
-    TextPart, ToolCall, content_part, media_part, normalize_score,
-)
+from .faults import is_valid, problems, validate
+from .items import items_of, with_items
+from .media import Audio, AudioPart, File, FilePart, Image, ImagePart, TextPart, content_part, media_part
+from .messages import ChatMessage, ChatMessages, Prompt, ToolCall
 from .models import (
-    DataModel, Described, JsonDataModel, SymbolTracing, SymbolicDataModel, Wrapped, admit, declaration, declare,
-    is_symbolic, label, label_of, model_of, schema_of, symbol, to_value, wrap,
+    DataModel, JsonDataModel, SymbolicDataModel, SymbolTracing, Wrapped, is_symbolic, symbol, to_value, value_from,
+    wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
-from .schema import Schema, is_unchecked, parts_of, portable, rereferenced, target_of, trusted_schema, unchecked_schema
+from .ready_made import SHORT_DESCRIPTION
+from .scales import Rating, Score, normalize_score
+from .schema import Schema, foreign_schema, intern_schema, is_foreign, map_references, parts_of, portable, target_of
 from .subschema import includes
 
 __all__ = [
-    "OPERATIONS", "TOLD_BRIEFLY", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel", "Described", "File",
-    "FilePart", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema", "Score", "SymbolTracing",
-    "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "admit", "contains", "content_part", "declaration",
-    "declare", "dump", "dump_json", "frozen", "includes", "is_subschema", "is_symbolic", "is_unchecked", "is_valid",
-    "items_of", "json_equal", "label", "label_of", "media_part", "model_of", "normalize_score", "ops", "parse_frozen",
-    "parse_json", "parts_of", "plain_json", "portable", "problems", "rereferenced", "schema_from", "schema_of",
-    "schema_of_class", "symbol", "target_of", "thaw", "to_value", "trusted_schema", "typed_instance",
-    "unchecked_schema", "validate", "validator_faults", "with_items", "wrap",
+    "OPERATIONS", "SHORT_DESCRIPTION", "Audio", "AudioPart", "ChatMessage", "ChatMessages", "DataModel", "File",
+    "FilePart", "HasSchema", "Image", "ImagePart", "JsonDataModel", "Prompt", "Rating", "Schema", "Score",
+    "SymbolTracing", "SymbolicDataModel", "TextPart", "ToolCall", "Wrapped", "build_instance", "contains",
+    "content_part", "declaration", "declare", "dump", "dump_json", "foreign_schema", "frozen", "includes",
+    "intern_schema", "is_foreign", "is_subschema", "is_symbolic", "is_valid", "items_of", "json_equal", "label",
+    "label_of", "map_references", "media_part", "model_of", "normalize_score", "ops", "parse_frozen", "parse_json",
+    "parts_of", "plain_json", "portable", "problems", "run_validators", "schema_from", "schema_of", "schema_of_class",
+    "symbol", "target_of", "thaw", "to_value", "validate", "value_from", "with_items", "wrap",
 ]
+
+# The operators are functions of `ops`, which needs the classes.
+_BINARY = {"add": ops.concat, "and": ops.logical_and, "xor": ops.logical_xor}
+ops.bind_operators(Operand, {**_BINARY, "or": ops.logical_or})
+ops.bind_operators(OperandClass, _BINARY)  # `|` stays Python's union of types
+for method in (ops.in_mask, ops.out_mask, ops.prefix, ops.suffix, ops.factorize):
+    setattr(HasSchema, method.__name__, method)

@@ -1,7 +1,7 @@
 """Masks: keep only, or remove, the fields that patterns name, in schemas and values alike.
 
-A mask is compiled into *shapes*: the fate of each field at one place of a schema. *Positions* are the steps of each
-pattern that remain at a place. A recursive schema has cyclic shapes.
+A mask is compiled into *places*, each with a decision on its fields: keep, remove, or mask further. *Positions* are the
+steps of each pattern that remain at a place. A recursive schema has cyclic places.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from synmod import errors, leaves
 
 from . import schema as schemas
-from .models import Described, declare
-from .schema import Schema, trusted_schema
+from .declaring import HasSchema, declare
+from .schema import Schema, intern_schema
 
 Pattern: TypeAlias = str | list[str]
 """A pattern as JSON: steps joined by `/`, or a list of steps."""
@@ -22,7 +22,7 @@ Pattern: TypeAlias = str | list[str]
 Positions: TypeAlias = frozenset[tuple[str, ...]]
 """The remaining steps of each pattern; `()` where one ends."""
 
-_MOST_SHAPES: Final = 5_000
+_MOST_PLACES: Final = 5_000
 _ANY: Final = ("*", "**")
 _ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _OBJECT_KEYWORDS: Final = frozenset({"properties", "additionalProperties", "patternProperties"})
@@ -40,15 +40,15 @@ def patterns_of(mask: Any, *, recursive: bool = False) -> list[Pattern]:
     """Return the patterns of a mask as JSON.
 
     Raises:
-        SchemaError: There is no pattern.
+        SchemaError: The mask is empty.
         ArgumentError: The mask is not a pattern, a list of patterns, or a data model.
     """
-    if isinstance(mask, Described | BaseModel) or (isinstance(mask, type) and issubclass(mask, BaseModel)):
-        given: list[Any] = [(name,) for name in schemas.properties_of(declare(mask))]
+    if isinstance(mask, HasSchema | BaseModel) or (isinstance(mask, type) and issubclass(mask, BaseModel)):
+        items: list[Any] = [(name,) for name in schemas.properties_of(declare(mask))]
     else:
-        given = cast("list[Any]", mask) if isinstance(mask, list) else [mask]
+        items = cast("list[Any]", mask) if isinstance(mask, list) else [mask]
     patterns: list[Pattern] = []
-    for pattern in given:
+    for pattern in items:
         steps = ["**"] * recursive + _steps_of(pattern)
         patterns.append(steps if any("/" in step for step in steps) else "/".join(steps))
     if not patterns:
@@ -87,27 +87,27 @@ class Mask:
     def __init__(self, schema: Schema, patterns: Sequence[Pattern], *, keep: bool) -> None:
         moved = schemas.portable(schema)
         steps = [tuple(_steps_of(pattern)) for pattern in patterns]
-        for each, pattern in zip(steps, patterns, strict=True):
-            _Shapes(moved, [each]).check(pattern)
+        for pattern, own_steps in zip(patterns, steps, strict=True):
+            _Places(moved, [own_steps]).check(pattern)
         self._keep = keep
-        self._shape = _Shapes(moved, steps).pruned()
-        self.schema = trusted_schema(_Writer(moved, self._shape, keep).written)
+        self._place = _Places(moved, steps).prune()
+        self.schema = intern_schema(_Writer(moved, self._place, keep).written)
 
     def __call__(self, json: leaves.FrozenDict) -> Any:
         """Return the masked value; untouched parts are shared."""
-        return _masked(json, self._shape, self._keep)
+        return _mask_value(json, self._place, self._keep)
 
 
-class _Shape:
-    """The fate of the fields at one place.
+class _Place:
+    """Which fields are kept, removed, or masked further at one place.
 
     Attributes:
         nodes: The schemas at this place that declare an object.
         positions: The steps that remain here.
         last_steps: The steps that would end a pattern here.
         is_open: Whether one of the schemas admits undeclared keys.
-        fates: For each declared field, and for None (any undeclared key): True if a pattern ends there, a shape if one
-            continues below, else None.
+        decisions: For each declared field, and for None (any undeclared key): True if a pattern ends there, a place if
+            one continues below, else None.
     """
 
     def __init__(self, nodes: list[leaves.FrozenDict], positions: Positions) -> None:
@@ -115,52 +115,52 @@ class _Shape:
         self.positions = positions
         self.last_steps = {steps[0] for steps in positions if len(steps) == 1}
         self.is_open = any(True for node in nodes for _ in _extra_schemas(node))
-        self.fates: dict[str | None, _Shape | bool | None] = {}
+        self.decisions: dict[str | None, _Place | bool | None] = {}
 
-    def fate(self, key: str) -> "_Shape | bool | None":
-        """Return the fate of a key, declared or not."""
-        if key in self.fates:
-            return self.fates[key]
-        return True if any(_matches(step, key) for step in self.last_steps) else self.fates.get(None)
+    def decision(self, key: str) -> "_Place | bool | None":
+        """Return the decision of a key, declared or not."""
+        if key in self.decisions:
+            return self.decisions[key]
+        return True if any(_matches(step, key) for step in self.last_steps) else self.decisions.get(None)
 
 
-class _Shapes:
-    """The shapes of some patterns on one schema, whose references all go to definitions."""
+class _Places:
+    """The places of some patterns on one schema, whose references all go to definitions."""
 
     def __init__(self, schema: Mapping[str, Any], patterns: Iterable[tuple[str, ...]]) -> None:
         self._schema = schema
-        self._known: dict[tuple[frozenset[int], Positions], _Shape] = {}
-        self._pending: list[_Shape] = []
-        self.root = self._shape([schema], _closed(patterns))
+        self._known: dict[tuple[frozenset[int], Positions], _Place] = {}
+        self._pending: list[_Place] = []
+        self.root = self._place_of([schema], _with_empty_matches(patterns))
         while self._pending:
-            shape = self._pending.pop()
-            declared = dict.fromkeys(name for node in shape.nodes for name in node.get("properties", ()))
-            for name in (*declared, None) if shape.is_open else declared:
-                shape.fates[name] = self._below(shape, name)
+            place = self._pending.pop()
+            declared = dict.fromkeys(name for node in place.nodes for name in node.get("properties", ()))
+            for name in (*declared, None) if place.is_open else declared:
+                place.decisions[name] = self._next(place, name)
 
-    def _shape(self, parts: Iterable[Any], positions: Positions) -> _Shape:
-        nodes = {id(node): node for node in self._expanded(parts) if _declares_object(node)}
+    def _place_of(self, parts: Iterable[Any], positions: Positions) -> _Place:
+        nodes = {id(node): node for node in self._expand(parts) if _declares_object(node)}
         key = frozenset(nodes), positions
         if key not in self._known:
-            if len(self._known) >= _MOST_SHAPES:
-                raise errors.SchemaTooComplex(f"The mask needs more than {_MOST_SHAPES:,} steps on this schema.")
-            self._known[key] = _Shape(list(nodes.values()), positions)
+            if len(self._known) >= _MOST_PLACES:
+                raise errors.SchemaTooComplex(f"The mask needs more than {_MOST_PLACES:,} steps on this schema.")
+            self._known[key] = _Place(list(nodes.values()), positions)
             self._pending.append(self._known[key])
         return self._known[key]
 
-    def _below(self, shape: _Shape, name: str | None) -> _Shape | bool | None:
-        positions = _advanced(shape.positions, name)
+    def _next(self, place: _Place, name: str | None) -> _Place | bool | None:
+        positions = _advance(place.positions, name)
         if () in positions:
             return True
         if not positions:
             return None
         parts: list[Any] = []
-        for node in shape.nodes:
+        for node in place.nodes:
             declared = node.get("properties", {})
             parts.extend((declared[name],) if name in declared else _extra_schemas(node))
-        return self._shape(parts, positions)
+        return self._place_of(parts, positions)
 
-    def _expanded(self, parts: Iterable[Any]) -> Iterator[leaves.FrozenDict]:
+    def _expand(self, parts: Iterable[Any]) -> Iterator[leaves.FrozenDict]:
         """Yield all schemas that describe the same place: alternatives, references and lists are followed."""
         pending, seen = list(parts)[::-1], set[int]()
         while pending:
@@ -175,28 +175,31 @@ class _Shapes:
                 pending.extend(reversed(node.get(keyword, ())))
             pending.extend(node[keyword] for keyword in ("items", "unevaluatedItems") if keyword in node)
 
-    def pruned(self) -> _Shape:
-        """Remove the shapes below which no pattern ends, and return the root."""
+    def prune(self) -> _Place:
+        """Remove the places below which no pattern ends, and return the root."""
         useful: set[Any] = {True}
-        found = -1
-        while len(useful) > found:
-            found = len(useful)
-            for shape in self._known.values():
-                if not useful.isdisjoint(shape.fates.values()) or (shape.is_open and shape.last_steps):
-                    useful.add(shape)
-        for shape in self._known.values():
-            shape.fates = {name: fate if fate in useful else None for name, fate in shape.fates.items()}
+        count = 0
+        while len(useful) > count:
+            count = len(useful)
+            for place in self._known.values():
+                if not useful.isdisjoint(place.decisions.values()) or (place.is_open and place.last_steps):
+                    useful.add(place)
+        for place in self._known.values():
+            place.decisions = {name: below if below in useful else None for name, below in place.decisions.items()}
         return self.root
 
     def check(self, pattern: Pattern) -> None:
         """Raise SchemaError unless the one pattern matches a declared field, or is an exact name at an open object."""
-        for shape in self._known.values():
-            exact = any(not ("*" in step or "?" in step) for step in shape.last_steps)
-            if True in shape.fates.values() or (shape.is_open and exact) or () in shape.positions:
+        for place in self._known.values():
+            exact = any(not ("*" in step or "?" in step) for step in place.last_steps)
+            if True in place.decisions.values() or (place.is_open and exact) or () in place.positions:
                 return
-        stuck = min((shape for shape in self._known.values() if shape.nodes), key=lambda shape: _left(shape.positions))
-        step = max(steps for steps in stuck.positions if len(steps) == _left(stuck.positions))[0]
-        fields = [name for name in stuck.fates if name is not None]
+        left, stuck = min(
+            ((min(map(len, place.positions)), place) for place in self._known.values() if place.nodes),
+            key=lambda pair: pair[0],
+        )
+        step = max(steps for steps in stuck.positions if len(steps) == left)[0]
+        fields = [name for name in stuck.decisions if name is not None]
         below = " Below an open dictionary write `*` in place of the key." if stuck.is_open else ""
         raise errors.SchemaError(
             f"The mask {pattern!r} matches nothing: the fields at that place are "
@@ -204,23 +207,18 @@ class _Shapes:
         )
 
 
-def _left(positions: Positions) -> int:
-    """Return the smallest number of steps that remain."""
-    return min(map(len, positions))
-
-
-def _advanced(positions: Positions, name: str | None) -> Positions:
-    """Return the positions below a field; None stands for a key whose name is not known."""
+def _advance(positions: Positions, name: str | None) -> Positions:
+    """Return the positions below a field, or below a key of unknown name (None)."""
     after: list[tuple[str, ...]] = []
     for steps in positions:
         if steps and steps[0] == "**":
             after.append(steps)
         elif steps and (steps[0] in _ANY if name is None else _matches(steps[0], name)):
             after.append(steps[1:])
-    return _closed(after)
+    return _with_empty_matches(after)
 
 
-def _closed(patterns: Iterable[tuple[str, ...]]) -> Positions:
+def _with_empty_matches(patterns: Iterable[tuple[str, ...]]) -> Positions:
     """Add the positions that are reached when `**` matches no step."""
     closed = set[tuple[str, ...]]()
     for steps in patterns:
@@ -251,18 +249,18 @@ def _extra_schemas(node: leaves.FrozenDict) -> Iterator[Any]:
         yield extra
 
 
-def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
+def _mask_value(json: Any, place: _Place, keep: bool) -> Any:
     """Mask a value; lists are transparent, scalars stay."""
     if isinstance(json, leaves.FrozenList):
-        return leaves.frozen_list([_masked(item, shape, keep) for item in json])
+        return leaves.frozen_list([_mask_value(item, place, keep) for item in json])
     if not isinstance(json, leaves.FrozenDict):
         return json
     left: dict[str, Any] = {}
     for key, content in json.items():
-        fate = shape.fate(key)
-        if isinstance(fate, _Shape):
-            left[key] = _masked(content, fate, keep)
-        elif (fate is True) is keep:
+        decision = place.decision(key)
+        if isinstance(decision, _Place):
+            left[key] = _mask_value(content, decision, keep)
+        elif (decision is True) is keep:
             left[key] = content
     return leaves.frozen_dict(left)
 
@@ -270,27 +268,28 @@ def _masked(json: Any, shape: _Shape, keep: bool) -> Any:
 class _Writer:
     """Writes the schema of the masked values; a definition is split where its uses differ."""
 
-    def __init__(self, schema: leaves.FrozenDict, shape: _Shape, keep: bool) -> None:
+    def __init__(self, schema: leaves.FrozenDict, place: _Place, keep: bool) -> None:
         self._schema = schema
         self._keep = keep
         self._variants: dict[tuple[str, int], str] = {}
         self._first_use: dict[str, str] = {}
-        self._unwritten: list[tuple[str, str, _Shape]] = []
+        self._unwritten: list[tuple[str, str, _Place]] = []
         whole: Mapping[str, Any] = schema.get("$defs", {})
         self._taken = set(whole)
         texts = {key: schema[key] for key in ("title", "description") if key in schema}
-        written: Any = leaves.frozen_dict({**self._masked(schemas.root_of(schema), shape), **texts, "type": "object"})
+        root = self._mask_schema(schemas.root_of(schema), place)
+        written: Any = leaves.frozen_dict({**root, **texts, "type": "object"})
         bodies: dict[str, Any] = {}
         while self._unwritten:
             name, reference, below = self._unwritten.pop()
-            bodies[name] = self._masked(schemas.target_of(schema, reference), below)
+            bodies[name] = self._mask_schema(schemas.target_of(schema, reference), below)
         definitions = schemas.used_definitions([written], {**whole, **bodies})
         names = {new: old for old, new in self._first_use.items() if old not in definitions and new in definitions}
-        written = schemas.renamed_definitions(written, names)
-        kept = {names.get(name, name): schemas.renamed_definitions(body, names) for name, body in definitions.items()}
-        self.written = dict(sorted({**({"$defs": leaves.frozen_dict(kept)} if kept else {}), **written}.items()))
+        written = schemas.rename_definitions(written, names)
+        bodies = {names.get(name, name): schemas.rename_definitions(body, names) for name, body in definitions.items()}
+        self.written = dict(sorted({**({"$defs": leaves.frozen_dict(bodies)} if bodies else {}), **written}.items()))
 
-    def _masked(self, schema: Any, shape: _Shape) -> Any:
+    def _mask_schema(self, schema: Any, place: _Place) -> Any:
         """Write one schema at a place that the mask passes through."""
         if not isinstance(schema, leaves.FrozenDict):
             return schema
@@ -299,11 +298,11 @@ class _Writer:
             new = {key: value for key, value in new.items() if key not in {"enum", "const"}}
         for keyword in _ALTERNATIVES:
             if keyword in new:
-                new[keyword] = leaves.frozen_list([self._masked(arm, shape) for arm in new[keyword]])
+                new[keyword] = leaves.frozen_list([self._mask_schema(arm, place) for arm in new[keyword]])
         if "items" in new:
-            new["items"] = self._masked(new["items"], shape)
+            new["items"] = self._mask_schema(new["items"], place)
         if "$ref" in new:
-            new["$ref"] = self._variant(new["$ref"], shape)
+            new["$ref"] = self._variant(new["$ref"], place)
         if "oneOf" in new:  # masked alternatives may be equal
             arms = new.pop("oneOf")
             if "anyOf" in new:
@@ -311,53 +310,53 @@ class _Writer:
             else:
                 new["anyOf"] = arms
         if "required" in new:
-            new["required"] = leaves.frozen_list([name for name in new["required"] if self._stays(shape.fate(name))])
-            if not new["required"]:
-                del new["required"]
+            required = [name for name in new.pop("required") if self._stays(place.decision(name))]
+            if required:
+                new["required"] = leaves.frozen_list(required)
         if _declares_object(schema):
             if "properties" in new:
                 new["properties"] = leaves.frozen_dict(
                     {
-                        name: self._masked(field, fate) if isinstance(fate, _Shape) else field
+                        name: self._mask_schema(field, decision) if isinstance(decision, _Place) else field
                         for name, field in new["properties"].items()
-                        if self._stays(fate := shape.fate(name))
+                        if self._stays(decision := place.decision(name))
                     }
                 )
-            self._mask_extra_keys(new, shape)
+            self._mask_extra_keys(new, place)
         return leaves.frozen_dict(new)
 
-    def _stays(self, fate: _Shape | bool | None) -> bool:
-        return isinstance(fate, _Shape) or (fate is True) is self._keep
+    def _stays(self, decision: _Place | bool | None) -> bool:
+        return isinstance(decision, _Place) or (decision is True) is self._keep
 
-    def _mask_extra_keys(self, new: dict[str, Any], shape: _Shape) -> None:
+    def _mask_extra_keys(self, new: dict[str, Any], place: _Place) -> None:
         """Write what undeclared keys may be; the object is closed only if no other schema describes it."""
-        extra = shape.fates.get(None)
+        extra = place.decisions.get(None)
         # a pattern that is not just `*` may keep some of them whole
-        also_whole = self._keep and any(step not in shape.fates and step not in _ANY for step in shape.last_steps)
-        if isinstance(extra, _Shape):
+        also_whole = self._keep and any(step not in place.decisions and step not in _ANY for step in place.last_steps)
+        if isinstance(extra, _Place):
 
-            def masked(field: Any) -> Any:
-                left = self._masked(field, extra)
+            def mask(field: Any) -> Any:
+                left = self._mask_schema(field, extra)
                 return leaves.frozen_dict({"anyOf": leaves.frozen_list([left, field])}) if also_whole else left
 
             if isinstance(new.get("additionalProperties"), leaves.FrozenDict):
-                new["additionalProperties"] = masked(new["additionalProperties"])
+                new["additionalProperties"] = mask(new["additionalProperties"])
             if "patternProperties" in new:
                 new["patternProperties"] = leaves.frozen_dict(
-                    {key: masked(field) for key, field in new["patternProperties"].items()}
+                    {key: mask(field) for key, field in new["patternProperties"].items()}
                 )
-        elif not self._stays(extra) and len(shape.nodes) == 1 and not (shape.is_open and also_whole):
+        elif not self._stays(extra) and len(place.nodes) == 1 and not (place.is_open and also_whole):
             new.pop("patternProperties", None)
             new["additionalProperties"] = False
 
-    def _variant(self, reference: str, shape: _Shape) -> str:
+    def _variant(self, reference: str, place: _Place) -> str:
         """Return the reference to a masked copy of a definition; the whole definition stays for other uses."""
-        key = (reference, id(shape))
+        key = (reference, id(place))
         if key not in self._variants:
             old = schemas.definition_of(reference) or "Root"
             name = leaves.numbered(old, self._taken)
             self._taken.add(name)
             self._first_use.setdefault(old, name)
             self._variants[key] = name
-            self._unwritten.append((name, reference, shape))
+            self._unwritten.append((name, reference, place))
         return f"#/$defs/{schemas.escape(self._variants[key])}"

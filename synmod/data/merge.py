@@ -1,19 +1,18 @@
 """The rules of merging: `C(A, B)`, the fields of B after those of A, and `U(S1, .., Sn)`, any one of these.
 
-Both are made from schemas alone. A `Concatenation` keeps the names that `C` has chosen, and applies them to values. The
-schema of a list's items, and a schema with other items, follow the same rule about definitions.
+Both are made from schemas alone. A `Concatenation` keeps the names that `C` has chosen, and applies them to values.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Final
 
-from synmod import errors, leaves
+from synmod import leaves
 from synmod.leaves.frozen import FrozenDict, fill, frozen_dict, frozen_list, is_object, json_equal
 
 from . import schema as schemas
-from .schema import ANYTHING, Parts, Schema, parts_of, trusted_schema
+from .schema import ANYTHING, SchemaParts
 
 _NOTHING: Final[dict[str, Any]] = {}
 _LONGEST_TITLE: Final = 64
@@ -30,32 +29,27 @@ class Concatenation:
 
     __slots__ = ("_declared", "_renames", "operands", "parts")
 
-    def __init__(self, operands: Sequence[Parts]) -> None:
+    def __init__(self, operands: Sequence[SchemaParts]) -> None:
         fields: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
         required: list[str] = []
-        self.operands: list[Parts] = []
+        self.operands: list[SchemaParts] = []
         self._renames: list[dict[str, str]] = []  # for each operand the new names of fields whose names were taken
         self._declared: list[list[str]] = []  # for each operand the fields of the fold up to it
         for operand in operands:
-            operand = beside(definitions, operand)
-            taken = {*fields, *operand.fields}
-            renames: dict[str, str] = {}
-            for name in operand.fields:
-                if name in fields:
-                    renames[name] = leaves.numbered(name, taken)
-                    taken.add(renames[name])
+            operand = with_unique_definitions(definitions, operand)
+            renames = _new_names([name for name in operand.fields if name in fields], {*fields, *operand.fields})
             fields.update({renames.get(name, name): schema for name, schema in operand.fields.items()})
             required.extend(renames.get(name, name) for name in operand.required)
             definitions.update(operand.definitions)
             self.operands.append(operand)
             self._renames.append(renames)
             self._declared.append(list(fields))
-        title = reduce(_joined_titles, [parts.title for parts in operands])
-        description = reduce(_joined_descriptions, [parts.description for parts in operands])
+        title = reduce(_join_titles, [parts.title for parts in operands])
+        description = reduce(_join_descriptions, [parts.description for parts in operands])
         extra = _looser([parts.extra for parts in self.operands])
         definitions = schemas.used_definitions([*fields.values(), extra], definitions)
-        self.parts = Parts(frozen_dict(fields), required, extra, definitions, title, description)
+        self.parts = SchemaParts(frozen_dict(fields), required, extra, definitions, title, description)
 
     def __call__(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values, one for each operand. Hot: contents are shared, keys are copied."""
@@ -71,26 +65,26 @@ class Concatenation:
         merged: dict[str, Any] = {}
         before: set[str] = set()
         for operand, renames, declared, value in zip(self.operands, self._renames, self._declared, values, strict=True):
-            taken = set(declared)
+            reserved = set(declared)
             placed: dict[str, Any] = {}
             for key, content in merged.items():
-                name = key if key in before else leaves.unused(key, taken)
-                taken.add(name)
+                name = key if key in before else leaves.unused(key, reserved)
+                reserved.add(name)
                 placed[name] = content
             for key, content in value.items():
-                name = renames.get(key, key) if key in operand.fields else leaves.unused(key, taken)
-                taken.add(name)
+                name = renames.get(key, key) if key in operand.fields else leaves.unused(key, reserved)
+                reserved.add(name)
                 placed[name] = content
             merged, before = placed, set(declared)
         return frozen_dict(merged)
 
 
-def either(alternatives: Sequence[Parts]) -> Parts:
+def either(alternatives: Sequence[SchemaParts]) -> SchemaParts:
     """Return `U`: one object that admits what each of the alternatives admits."""
-    operands: list[Parts] = []
+    operands: list[SchemaParts] = []
     definitions: dict[str, Any] = {}
     for alternative in alternatives:
-        operands.append(beside(definitions, alternative))
+        operands.append(with_unique_definitions(definitions, alternative))
         definitions.update(operands[-1].definitions)
     names = dict.fromkeys(name for parts in operands for name in parts.fields)
     fields = {
@@ -105,13 +99,13 @@ def either(alternatives: Sequence[Parts]) -> Parts:
     }
     needed = set(names).intersection(*(parts.required for parts in operands))
     extra = _looser([parts.extra for parts in operands])
-    return Parts(
+    return SchemaParts(
         frozen_dict(fields),
         [name for name in names if name in needed],
         extra,
         schemas.used_definitions([*fields.values(), extra], definitions),
-        _joined_titles(*(parts.title for parts in operands)),
-        _joined_descriptions(*(parts.description for parts in operands)),
+        _join_titles(*(parts.title for parts in operands)),
+        _join_descriptions(*(parts.description for parts in operands)),
     )
 
 
@@ -121,12 +115,12 @@ def any_of(alternatives: Iterable[Any]) -> Any:
     if len(distinct) == 1:
         return next(iter(distinct.values()))
     arms: list[Any] = []
-    known: dict[int, list[Any]] = {}
+    by_hash: dict[int, list[Any]] = {}
     for schema in distinct.values():
         for arm in schema["anyOf"] if is_object(schema) and schema.keys() == {"anyOf"} else (schema,):
             demands = schemas.without_annotations(arm)
-            alike = known.setdefault(hash(demands), [])
-            if not any(json_equal(demands, other) for other in alike):
+            alike = by_hash.setdefault(hash(demands), [])
+            if not any(json_equal(demands, previous) for previous in alike):
                 arms.append(arm)
                 alike.append(demands)
     return arms[0] if len(arms) == 1 else frozen_dict({"anyOf": frozen_list(arms)})
@@ -140,38 +134,39 @@ def _looser(extras: Sequence[Any]) -> Any:
     return any_of(admitted) if admitted else False
 
 
-def _joined_titles(*titles: str | None) -> str | None:
+def _join_titles(*titles: str | None) -> str | None:
     return "_".join(dict.fromkeys(filter(None, titles)))[:_LONGEST_TITLE] or None
 
 
-def _joined_descriptions(*descriptions: str | None) -> str | None:
+def _join_descriptions(*descriptions: str | None) -> str | None:
     return "\n\n".join(dict.fromkeys(filter(None, descriptions)))[:_LONGEST_DESCRIPTION] or None
 
 
-def beside(left: Mapping[str, Any], right: Parts) -> Parts:
+def with_unique_definitions(left: Mapping[str, Any], right: SchemaParts) -> SchemaParts:
     """Return `right` with the definitions renamed that clash with those of `left`."""
     definitions = right.definitions
     if not definitions or not left or all(left.get(name) is definition for name, definition in definitions.items()):
         return right
     same = _same(left, definitions)
-    names: dict[str, str] = {}
-    taken = {*left, *definitions}
-    for name in definitions:
-        if name in left and name not in same:
-            names[name] = leaves.numbered(name, taken)
-            taken.add(names[name])
+    names = _new_names([name for name in definitions if name in left and name not in same], {*left, *definitions})
     if not names:
         return right
-
-    def renamed(schema: Any) -> Any:
-        return schemas.renamed_definitions(schema, names)
-
+    rename = partial(schemas.rename_definitions, names=names)
     return replace(
         right,
-        fields={field: renamed(schema) for field, schema in right.fields.items()},
-        extra=renamed(right.extra),
-        definitions={names.get(name, name): renamed(schema) for name, schema in definitions.items()},
+        fields={field: rename(schema) for field, schema in right.fields.items()},
+        extra=rename(right.extra),
+        definitions={names.get(name, name): rename(schema) for name, schema in definitions.items()},
     )
+
+
+def _new_names(names: Iterable[str], reserved: set[str]) -> dict[str, str]:
+    """Return a numbered name for each of some names, none of them reserved."""
+    new: dict[str, str] = {}
+    for name in names:
+        new[name] = leaves.numbered(name, reserved)
+        reserved.add(new[name])
+    return new
 
 
 def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
@@ -183,98 +178,3 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
         if not broken:
             return same
         same -= broken
-
-
-_PLAIN: Final = ("string", "integer", "number", "boolean")
-_OBJECT_OF_VALUE: Final = {"type": "object", "required": ["value"], "additionalProperties": False}
-
-
-def items_of(schema: Schema, field: str) -> Schema:
-    """Return the schema of the objects in a list field, as a self-contained schema.
-
-    Texts, numbers and booleans become objects with the one field `value`.
-
-    Args:
-        schema: Schema of a data model.
-        field: Its list field.
-
-    Raises:
-        SchemaError: There is no such field ('Did you mean'), or it is not a list of objects (or null).
-    """
-    parts = parts_of(schema)
-    if field not in parts.fields:
-        raise errors.SchemaError(
-            f"no field {field!r}; there are {', '.join(parts.fields)}.{leaves.did_you_mean(field, parts.fields)}"
-        )
-    _, array = _list_of(field, parts)
-    given: Any = _ANY_OBJECT if array.get("maxItems") == 0 else array.get("items")
-    item = _followed(given, parts)
-    if item.get("type") in _PLAIN:
-        item = frozen_dict({"title": "Value", **_OBJECT_OF_VALUE, "properties": {"value": item}})
-    if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
-        wanted = _followed(parts.fields[field], parts)
-        raise errors.SchemaError(
-            f"the field {field!r} is not a list of objects: its schema is {dict(wanted)!r:.200}. "
-            "Make its items data models: `class Item(sm.DataModel): ...`, and `list[Item]` for the field."
-        )
-    definitions = schemas.used_definitions([item], parts.definitions)
-    return trusted_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
-
-
-def with_items(schema: Schema, field: str, item: Schema | None) -> Schema:
-    """Return a data model's schema with other items in a list field, at the same place.
-
-    A nullable field stays nullable.
-
-    Args:
-        schema: Schema of a data model.
-        field: Its list field.
-        item: Schema of the new items; None for a list without items.
-    """
-    parts = parts_of(schema)
-    written, array = _list_of(field, parts)
-    new: dict[str, Any] = {keyword: value for keyword, value in array.items() if keyword in _KEPT_OF_A_LIST}
-    definitions = parts.definitions
-    if item is None:
-        new["maxItems"] = 0
-    else:
-        parts_of_item = beside(definitions, parts_of(item))
-        definitions = {**definitions, **parts_of_item.definitions}
-        new["items"] = frozen_dict(_without(parts_of_item.schema, "$defs"))
-    new["type"] = "array"
-    if array is not written:
-        new = {**_without(written, "anyOf", "default"), "anyOf": frozen_list([frozen_dict(new), _NULL])}
-    if "default" in written and not written["default"]:  # null and the empty list are valid for any items
-        new["default"] = written["default"]
-    fields = {**parts.fields, field: frozen_dict(new)}
-    definitions = schemas.used_definitions([*fields.values(), parts.extra], definitions)
-    return replace(parts, fields=fields, definitions=definitions).schema
-
-
-_KEPT_OF_A_LIST = ("title", "description", "minItems", "maxItems")
-"""Keywords that stay true of a list when each of its items is replaced."""
-
-_NULL = frozen_dict({"type": "null"})
-
-_ANY_OBJECT = frozen_dict({"type": "object"})
-"""The schema of the items of a list that has none."""
-
-
-def _list_of(field: str, parts: Parts) -> tuple[FrozenDict, FrozenDict]:
-    """Return the schema of a field, and that of the list in it: the same, or the alternative to null."""
-    written = _followed(parts.fields[field], parts)
-    arms: Any = written.get("anyOf", ())
-    others = [arm for arm in arms if not (is_object(arm) and arm.get("type") == "null")]
-    return written, _followed(others[0], parts) if len(arms) == 2 and len(others) == 1 else written
-
-
-def _without(schema: FrozenDict, *keywords: str) -> dict[str, Any]:
-    """Return a schema without some of its keywords."""
-    return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
-
-
-def _followed(schema: Any, parts: Parts) -> FrozenDict:
-    """Return the schema itself, or the target of its reference."""
-    name = schemas.definition_of(schema["$ref"]) if is_object(schema) and "$ref" in schema else None
-    found: Any = schema if name is None else parts.definitions[name]
-    return found if isinstance(found, FrozenDict) else frozen_dict({})

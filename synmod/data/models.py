@@ -1,40 +1,46 @@
-"""What flows through a program: data models, values, symbols, their operators, and how any of them declares data.
+"""Data models, values and symbols: what flows through a program.
 
 `DataModel` is a typed class, `JsonDataModel` a frozen value with its schema, `SymbolicDataModel` a schema that stands
-for a value to come. The operators `+ & | ^ ~` and `in` look their function up in `OPERATORS`, which `ops` fills, since
-this file cannot import the functions that combine data.
+for a value to come.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, Self, cast, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast, dataclass_transform, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from typing_extensions import TypeVar
 
-from synmod.errors import ArgumentError, DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, snake_case, thaw
+from synmod import registry
+from synmod.errors import DataError, FieldError, Problem, SchemaError, SymbolicValueError
+from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, thaw
 from synmod.leaves.nests import map_leaves
-from synmod.registry import admit as register
 
-from . import checking, subschema
+from . import subschema
+from .classes import build_instance, dump, run_validators, schema_of_class
+from .declaring import (
+    HasSchema,
+    ModelT,
+    Operand,
+    OperandClass,
+    declaration,
+    declare,
+    field_list,
+    importable,
+    label,
+    label_of,
+)
+from .faults import validate
 from .schema import Schema, properties_of
-from .validation import dump, schema_of_class, typed_instance, validate, validator_faults
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
 else:
     ModelMetaclass = type(BaseModel)
 
-ModelT = TypeVar("ModelT", bound=BaseModel, default=Any)
 OtherT = TypeVar("OtherT", bound=BaseModel)
-
-OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
-"""Functions by their name in `sm.ops`, and `is_operand`: whether an operator takes something at all."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class SymbolTracing:
 
     Attributes:
         record_operation: Records an operation, by name, plan, operands and keywords, in the symbol that it returned.
-        current_path: Returns the path of the module that runs or is traced, "" where there is none.
+        current_path: Returns the path of the module that runs or is traced, or "".
     """
 
     record_operation: Callable[[str, Any, tuple[Any, ...], Mapping[str, Any], SymbolicDataModel], None]
@@ -51,105 +57,8 @@ class SymbolTracing:
     instance: ClassVar[SymbolTracing]
 
 
-# -- operators ---------------------------------------------------------------------------------------------------------
-
-
-def _combine(name: str, left: Any, right: Any, other: Any) -> Any:
-    """Apply a binary operation, or return NotImplemented if the `other` operand is not data. Hot."""
-    if isinstance(other, Operand) or OPERATORS["is_operand"](other):
-        return OPERATORS[name](left, right)
-    joined = left if other is right else right
-    if isinstance(other, str) and isinstance(joined, SymbolicDataModel):
-        joined._refuse_value(None)
-    return NotImplemented
-
-
-def _binary(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    """Return the methods of a binary operator: for the left operand, and for the right one."""
-    return lambda x, y: _combine(name, x, y, y), lambda x, y: _combine(name, y, x, y)
-
-
-class Operand:
-    """Something with a schema that the operators `+ & | ^ ~` take."""
-
-    __slots__ = ()
-
-    __add__, __radd__ = _binary("concat")
-    __and__, __rand__ = _binary("logical_and")
-    __or__, __ror__ = _binary("logical_or")
-    __xor__, __rxor__ = _binary("logical_xor")
-
-    def __invert__(self) -> Any:
-        return OPERATORS["logical_not"](self)
-
-    def __contains__(self, part: Any) -> bool:
-        return OPERATORS["holds"](self, part)
-
-
-class OperandClass(type):
-    """The operators between classes: each makes a new symbol. `|` stays Python's union of types."""
-
-    def __add__(cls, other: Any) -> SymbolicDataModel:
-        return _combine("concat", cls, other, other)
-
-    def __and__(cls, other: Any) -> SymbolicDataModel:
-        return _combine("logical_and", cls, other, other)
-
-    def __xor__(cls, other: Any) -> SymbolicDataModel:
-        return _combine("logical_xor", cls, other, other)
-
-    __radd__, __rand__, __rxor__ = (_binary(name)[1] for name in ("concat", "logical_and", "logical_xor"))
-
-    def __invert__(cls) -> SymbolicDataModel:
-        return OPERATORS["logical_not"](cls)
-
-    def __contains__(cls, part: Any) -> bool:
-        return OPERATORS["holds"](cls, part)
-
-
-# -- symbols and values ------------------------------------------------------------------------------------------------
-
-
-class Described(Operand, Generic[ModelT]):
-    """What values and symbols share: a schema, possibly the class behind it, a label, and the operations."""
-
-    __slots__ = ("_label", "_model", "_schema")
-
-    _schema: Schema
-    _model: type[BaseModel] | None
-    _label: str | None
-
-    def get_schema(self) -> dict[str, Any]:
-        """Return a fresh plain copy of the JSON Schema."""
-        return thaw(self._schema)
-
-    def prettify_schema(self) -> str:
-        """Return the JSON Schema as text with an indent of two."""
-        return dump_json(self._schema, indent=2)
-
-    def in_mask(self, mask: Any, *, recursive: bool = False) -> Any:
-        """Keep only the fields named; see `sm.ops.in_mask`."""
-        return OPERATORS["in_mask"](self, mask, recursive=recursive)
-
-    def out_mask(self, mask: Any, *, recursive: bool = False) -> Any:
-        """Remove the fields named; see `sm.ops.out_mask`."""
-        return OPERATORS["out_mask"](self, mask, recursive=recursive)
-
-    def prefix(self, prefix: str) -> Any:
-        """Rename every top-level field `k` to `prefix_k`; see `sm.ops.prefix`."""
-        return OPERATORS["prefix"](self, prefix)
-
-    def suffix(self, suffix: str) -> Any:
-        """Rename every top-level field `k` to `k_suffix`; see `sm.ops.suffix`."""
-        return OPERATORS["suffix"](self, suffix)
-
-    def factorize(self, names: Mapping[str, str] | None = None) -> Any:
-        """Gather numbered repeats into arrays; see `sm.ops.factorize`."""
-        return OPERATORS["factorize"](self, names)
-
-
-class SymbolicDataModel(Described[Any]):
-    """A schema without a value: stands for the value that a program will have at this point, or for None.
+class SymbolicDataModel(HasSchema[Any]):
+    """A schema in place of the value that a program will have at this point, which may be None.
 
     Args:
         schema: A JSON Schema with an object at its root.
@@ -200,7 +109,7 @@ class SymbolicDataModel(Described[Any]):
 
     def get_json(self, *_: Any, **__: Any) -> NoReturn:
         """Raise SymbolicValueError: a symbol has no value, so any truth value, iteration or f-string would be wrong."""
-        self._refuse_value(None)
+        self._refuse_value()
 
     __getitem__ = get
     to = prettify_json = __iter__ = __len__ = __bool__ = __format__ = get_json
@@ -218,12 +127,12 @@ class SymbolicDataModel(Described[Any]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, JsonDataModel | DataModel):  # it would always be False
-            self._refuse_value(None)
+            self._refuse_value()
         return self is other
 
     __hash__ = object.__hash__
 
-    def _refuse_value(self, key: str | None) -> NoReturn:
+    def _refuse_value(self, key: str | None = None) -> NoReturn:
         place = SymbolTracing.instance.current_path()
         what = f"the value of {self!r}" if key is None else f"the field {key!r} of the symbol {self._label!r}"
         raise SymbolicValueError(
@@ -258,7 +167,7 @@ def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str 
 
     Example:
         >>> x = SymbolicDataModel(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
-        >>> symbol(schema_of(x), name="again")
+        >>> symbol(sm.data.schema_of(x), name="again")
         SymbolicDataModel('again': 'a')
 
     Source: Keras' `KerasTensor`.
@@ -268,7 +177,7 @@ def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str 
     return new
 
 
-class JsonDataModel(Described[ModelT]):
+class JsonDataModel(HasSchema[ModelT]):
     """A frozen JSON value with its schema; `JsonDataModel[Answer]` in annotations.
 
     Args:
@@ -314,9 +223,9 @@ class JsonDataModel(Described[ModelT]):
                 return to_value(json, name)
             if isinstance(json, JsonDataModel):
                 return wrap(json._json, json._schema, json._model, name or json._label)
-            _refuse_no_value(json)
+            _require_value(json)
         declared, model = declaration(schema, data_model, "JsonDataModel")
-        return admit(json, declared, model, name or label_of(declared), name)
+        return value_from(json, declared, model, name or label_of(declared), name)
 
     @staticmethod
     def of(
@@ -388,7 +297,7 @@ class JsonDataModel(Described[ModelT]):
             ArgumentError: No class is given or known.
             SchemaError: A field is missing or wrong.
         """
-        instance = typed_instance(self._json, model or self._model)
+        instance = build_instance(self._json, model or self._model)
         return vars(instance)["value"] if model is None and isinstance(instance, Wrapped) else instance
 
     def to_symbolic_data_model(self, name: str | None = None) -> SymbolicDataModel:
@@ -468,9 +377,9 @@ def _fields_table(json: Mapping[str, Any]) -> str:
 
 _new: Any = object.__new__
 _put_json: Any = JsonDataModel.__dict__["_json"].__set__
-_put_schema: Any = Described.__dict__["_schema"].__set__
-_put_model: Any = Described.__dict__["_model"].__set__
-_put_label: Any = Described.__dict__["_label"].__set__
+_put_schema: Any = HasSchema.__dict__["_schema"].__set__
+_put_model: Any = HasSchema.__dict__["_model"].__set__
+_put_label: Any = HasSchema.__dict__["_label"].__set__
 
 
 def wrap(
@@ -493,7 +402,7 @@ def to_value(x: OtherT, name: str | None = None) -> JsonDataModel[OtherT]:
     return wrap(dump(x), schema_of_class(type(x)), type(x), name)
 
 
-def admit(
+def value_from(
     x: Any, schema: Schema, model: type[BaseModel] | None = None, where: str = "", name: str | None = None
 ) -> JsonDataModel[Any]:
     """Check JSON or a data model from outside, and return a value with `schema`.
@@ -508,22 +417,22 @@ def admit(
     if isinstance(x, BaseModel):
         x = to_value(x)
     if isinstance(x, JsonDataModel):
-        json, known, made_with = x._json, x._schema, x._model
+        json, own_schema, own_model = x._json, x._schema, x._model
         name = name or x._label
     else:
-        _refuse_no_value(x)
-        json, known, made_with = frozen(x), None, None
+        _require_value(x)
+        json, own_schema, own_model = frozen(x), None, None
         if not isinstance(json, FrozenDict):
             fault = Problem("", "an object", f"{dump_json(json):.200}")
             raise SchemaError(f"{where or 'The value'}: a data model is a JSON object; got {fault.got}.", [fault])
-    if known is not schema and not (known is not None and subschema.proven(known, schema)):
+    if own_schema is None or not subschema.proven(own_schema, schema):
         validate(schema, json, where)
-    if model is not None and not (made_with is not None and issubclass(made_with, model)):
-        validator_faults(model, json, where)
-    return wrap(json, schema, model or made_with, name)
+    if model is not None and not (own_model is not None and issubclass(own_model, model)):
+        run_validators(model, json, where)
+    return wrap(json, schema, model or own_model, name)
 
 
-def _refuse_no_value(x: Any) -> None:
+def _require_value(x: Any) -> None:
     """Raise for what has a schema but no value."""
     if isinstance(x, SymbolicDataModel):
         raise SymbolicValueError("A symbol has no value: write JSON, or a data model.")
@@ -539,11 +448,11 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
         if is_object(field) and "default" in field:
             return field["default"]
         raise FieldError(f"The field {key!r} is declared, but absent here: read it with `get({key!r}, default=None)`.")
-    known = [*x._json, *(field for field in declared if field not in x._json)]
-    hint = did_you_mean(key, known)
+    names = [*x._json, *(field for field in declared if field not in x._json)]
+    hint = did_you_mean(key, names)
     if key in vars(dict) or key in vars(BaseModel):
         hint = f" {key!r} is a method of another type: write x.get_json() for the dict, x.to() for the instance."
-    raise FieldError(f"There is no field {key!r}; there are {field_list(known)}.{hint}")
+    raise FieldError(f"There is no field {key!r}; there are {field_list(names)}.{hint}")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, PrivateAttr))
@@ -585,7 +494,7 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):  # noqa: PLW1641 
     if not TYPE_CHECKING:
 
         def __init__(self, /, **fields: Any) -> None:
-            """Make an instance; a value among the fields stands for its JSON. Hot, so `super()` is left out."""
+            """Make an instance; a value among the fields becomes its JSON. Hot, so `super()` is left out."""
             try:
                 self.__pydantic_validator__.validate_python(fields, self_instance=self)
             except ValidationError as error:
@@ -640,9 +549,6 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):  # noqa: PLW1641 
     def __getitem__(self, key: str) -> Any:
         return to_value(self)[key]
 
-    def __contains__(self, key: Any) -> bool:
-        return OPERATORS["holds"](self, key)
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Mapping):
             return _equals_mapping(dump(self), cast("Mapping[Any, Any]", other))
@@ -660,117 +566,7 @@ class Wrapped(DataModel):
 
 for own in (DataModel, Wrapped):  # a user's class is completed when it is defined
     del own.model_config["defer_build"]
-register(DataModel)
-
-
-# -- declarations ------------------------------------------------------------------------------------------------------
-
-_NOT_IN_A_NAME: Final = re.compile(r"\W+")
-
-
-def declare(x: Any, *, root: checking.Root = "object") -> Schema:
-    """Return the schema that a declaration stands for.
-
-    Args:
-        x: A data-model or pydantic class, an instance of one, a JsonDataModel, a SymbolicDataModel, a schema dict, or
-            True (any JSON, where `root` is "any").
-        root: "object" for data models; "any" for Variables, whose schema may be of any kind.
-
-    Returns:
-        The interned schema.
-
-    Raises:
-        SchemaError: The schema is bad, or its root is not an object.
-        SchemaTooComplex: The schema is over the limits of complexity.
-        ArgumentError: `x` declares nothing.
-
-    Example:
-        >>> declare({"type": "object", "properties": {"a": {"type": "integer"}}})["type"]
-        'object'
-
-    Source: Synalinks' `data_model or schema` arguments; differs: one function, and the schema is checked.
-    """
-    if isinstance(x, bool) and not (x and root == "any"):
-        raise SchemaError(f"The schema {x} cannot be used here: write a schema with an object at its root.")
-    return checking.schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
-
-
-def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:
-    """Resolve the pair of arguments `schema`, `data_model` to one schema and, where known, its class.
-
-    Raises:
-        ArgumentError: Neither is given, or the two differ.
-        SchemaError: The schema is bad, or its root is not an object.
-    """
-    if data_model is None:
-        if schema is None:
-            raise ArgumentError(f"{what} needs a schema: write `schema=` (a JSON Schema) or `data_model=` (a class).")
-        return declare(schema), model_of(schema)
-    declared = declare(data_model)
-    if schema is not None and not json_equal(declare(schema), declared):
-        raise ArgumentError(f"{what}: `schema` and `data_model` differ; write one of them.")
-    return declared, model_of(data_model)
-
-
-def schema_of(x: Any) -> Schema:
-    """Return the schema of a value, symbol, class or instance: frozen and interned, not a copy.
-
-    Raises:
-        ArgumentError: `x` is none of them.
-
-    Example:
-        >>> schema_of(SymbolicDataModel(schema={"type": "object", "properties": {"a": {}}}))["properties"]
-        {'a': {}}
-
-    Source: Keras' `KerasTensor.shape`.
-    """
-    if isinstance(x, Described):
-        return x._schema
-    if (model := model_of(x)) is not None:
-        return schema_of_class(model)
-    if isinstance(x, type):
-        raise ArgumentError(
-            f"The class {x.__name__} does not declare data: make it the type of a field, "
-            f"`class Query(sm.DataModel): field: {x.__name__}`, or derive it from sm.DataModel."
-        )
-    raise ArgumentError(
-        f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
-    )
-
-
-def model_of(x: Any) -> type[BaseModel] | None:
-    """Return the class behind a declaration, a value or a symbol; None where only a schema is known."""
-    if isinstance(x, Described):
-        return x._model
-    cls = x if isinstance(x, type) else type(x)
-    return cls if issubclass(cls, BaseModel) else None
-
-
-def label(x: Described[Any]) -> str:
-    """Return the label of a value or a symbol, even where a declared field `name` hides it."""
-    return x._label or label_of(x._schema)
-
-
-def label_of(schema: Schema) -> str:
-    """Return the label of a nameless value or symbol: the snake case of the schema's title."""
-    title = schema.get("title")
-    words = _NOT_IN_A_NAME.sub("_", title).strip("_") if isinstance(title, str) else ""
-    return snake_case(words) if words else "data_model"
-
-
-def field_list(names: Iterable[str]) -> str:
-    """Return the names of fields as an error shows them."""
-    return ", ".join(map(repr, names)) or "none"
-
-
-def importable(model: type[BaseModel] | None) -> type[BaseModel] | None:
-    """Return a class if a pickle can name it; a class made in a function is left out, its schema is enough."""
-    if model is None:
-        return None
-    found: Any = sys.modules.get(model.__module__)
-    for step in model.__qualname__.split("."):
-        found = getattr(found, step, None)
-    return model if found is model else None
+registry.admit(DataModel)
 
 
 def is_symbolic(x: Any) -> bool:

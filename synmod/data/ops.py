@@ -18,8 +18,9 @@ from synmod.errors import ArgumentError, DataError, SchemaError
 from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, unused
 
 from . import masks, models, subschema
+from .declaring import HasSchema, Operand, OperandClass, declare, schema_of
 from .merge import Concatenation, any_of, either
-from .models import OPERATORS, JsonDataModel, Operand, OperandClass, declare, schema_of, symbol, wrap
+from .models import JsonDataModel, symbol, wrap
 from .schema import Schema, parts_of, properties_of
 
 __all__ = ["OPERATIONS", "concat", "contains", "factorize", "in_mask", "is_subschema", "logical_and", "logical_not"]
@@ -31,20 +32,31 @@ Kwargs: TypeAlias = Mapping[str, Any]
 # -- plans -------------------------------------------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
+class OperationPlan(NamedTuple):
     """An operation that can be replayed.
 
     Attributes:
         schema: Schema of the result; None if it is always None.
-        apply: Runs it on values, one for each operand, None for an absent one; a second argument, the path of the
-            step, begins the message of an error.
+        combine: Runs it on values, one for each operand, None for an absent one.
+        needs_all: Whether an absent operand is an error.
     """
 
     schema: Schema | None
-    apply: Callable[..., JsonDataModel[Any] | None]
+    combine: Callable[[Values], JsonDataModel[Any] | None]
+    needs_all: bool = False
+
+    def apply(self, values: Values, where: str = "") -> JsonDataModel[Any] | None:
+        """Run it on values.
+
+        Raises:
+            DataError: An operand is None, and the operation needs every one. Begins with `where`.
+        """
+        if self.needs_all and any(value is None for value in values):
+            raise _none_operand(values, where)
+        return self.combine(values)
 
 
-def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
+def _plan_merge(operands: Sequence[Schema | None], *, none_passes: bool) -> OperationPlan:
     """Plan `concat` or `logical_and`: `C` of all operands; a None is an error in `concat`, else the result."""
     if any(schema is None for schema in operands):
         if none_passes:
@@ -53,18 +65,14 @@ def _concat(operands: Sequence[Schema | None], *, none_passes: bool) -> Plan:
     merge = Concatenation([parts_of(schema) for schema in operands if schema is not None])
     schema = merge.parts.schema
 
-    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:
+    def combine(args: Values) -> JsonDataModel[Any] | None:
         values = [value._json for value in args if value is not None]
-        if len(values) == len(args):
-            return wrap(merge(values), schema)
-        if none_passes:
-            return None
-        raise _none_operand(args, where)
+        return wrap(merge(values), schema) if len(values) == len(args) else None
 
-    return Plan(schema, apply)
+    return OperationPlan(schema, combine, needs_all=not none_passes)
 
 
-def _or(operands: Sequence[Schema | None]) -> Plan:
+def _plan_or(operands: Sequence[Schema | None]) -> OperationPlan:
     """Plan `logical_or`: a left fold that merges two operands, or returns the one that is present."""
     positions = [position for position, schema in enumerate(operands) if schema is not None]
     present = [parts_of(schema) for schema in operands if schema is not None]
@@ -77,7 +85,7 @@ def _or(operands: Sequence[Schema | None]) -> Plan:
         parts = either([merges[-1].parts, *merges[-1].operands])
     schema = parts.schema
 
-    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
+    def combine(args: Values) -> JsonDataModel[Any] | None:
         folded = model = None
         for number, position in enumerate(positions):
             value = args[position]
@@ -86,66 +94,66 @@ def _or(operands: Sequence[Schema | None]) -> Plan:
                 folded = value._json if folded is None else merges[number - 1]((folded, value._json))
         return None if folded is None else wrap(folded, schema, model)  # the symbol's schema, whatever is present
 
-    return Plan(schema, apply)
+    return OperationPlan(schema, combine)
 
 
-def _xor(operands: Sequence[Schema | None]) -> Plan:
-    """Plan `logical_xor`: the only operand that is present, None if there is none or more than one."""
+def _plan_xor(operands: Sequence[Schema | None]) -> OperationPlan:
+    """Plan `logical_xor`: the operand that is present, if it is the only one."""
     present = [parts_of(schema) for schema in operands if schema is not None]
     if not present:
         return _NOTHING
     schema = either(present).schema if len(present) > 1 else present[0].schema
 
-    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
+    def combine(args: Values) -> JsonDataModel[Any] | None:
         values = [value for value in args if value is not None]
         return wrap(values[0]._json, schema, values[0]._model) if len(values) == 1 else None
 
-    return Plan(schema, apply)
+    return OperationPlan(schema, combine)
 
 
-def _reshaped(schema: Schema, json_of: Callable[[FrozenDict], Any]) -> Plan:
+def _plan_map(schema: Schema, json_of: Callable[[FrozenDict], Any]) -> OperationPlan:
     """Plan an operation of one operand that maps its JSON; None stays None."""
 
-    def apply(args: Values, where: str = "") -> JsonDataModel[Any] | None:  # noqa: ARG001  (used by concat alone)
+    def combine(args: Values) -> JsonDataModel[Any] | None:
         (value,) = args
         return None if value is None else wrap(json_of(value._json), schema)
 
-    return Plan(schema, apply)
+    return OperationPlan(schema, combine)
 
 
-def _masked(schema: Schema, patterns: Any, *, keep: bool) -> Plan:
+def _plan_mask(schema: Schema, patterns: Any, *, keep: bool) -> OperationPlan:
     """Plan to keep or remove the fields that patterns name."""
     mask = masks.Mask(schema, masks.patterns_of(patterns), keep=keep)
-    return _reshaped(mask.schema, mask)
+    return _plan_map(mask.schema, mask)
 
 
-def _renamed(schema: Schema, before: str, after: str) -> Plan:
+def _plan_rename(schema: Schema, before: str, after: str) -> OperationPlan:
     """Plan to rename every top-level field, extra keys included."""
     parts = parts_of(schema)
     fields = frozen_dict({f"{before}{name}{after}": field for name, field in parts.fields.items()})
-    renamed = replace(parts, fields=fields, required=[f"{before}{name}{after}" for name in parts.required])
-    return _reshaped(renamed.schema, lambda json: frozen_dict({f"{before}{key}{after}": json[key] for key in json}))
+    new = replace(parts, fields=fields, required=[f"{before}{name}{after}" for name in parts.required])
+    return _plan_map(new.schema, lambda json: frozen_dict({f"{before}{key}{after}": json[key] for key in json}))
 
 
-def _factorized(schema: Schema, names: Any) -> Plan:
+def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
     """Plan to gather fields `k, k_1 .. k_n` in one array at the place of `k`."""
     parts = parts_of(schema)
     groups = _groups(parts.fields)
-    given = _checked_names(names)
-    for head in given:
+    array_names = _require_names(names)
+    for head in array_names:
         if head not in groups:
             raise SchemaError(
                 f"factorize: {head!r} does not head a group of numbered fields; the groups are {list(groups)}."
                 f"{did_you_mean(head, groups)}"
             )
     if not groups:
-        return _reshaped(parts.schema, lambda json: json)
+        return _plan_map(parts.schema, lambda json: json)
     members = {member for group in groups.values() for member in group}
-    taken = {name for name in parts.fields if name not in members}
+    reserved = {name for name in parts.fields if name not in members}
     arrays: dict[str, str] = {}
     for head in groups:
-        arrays[head] = unused(given.get(head, f"{head}_list"), taken)
-        taken.add(arrays[head])
+        arrays[head] = unused(array_names.get(head, f"{head}_list"), reserved)
+        reserved.add(arrays[head])
     fields: dict[str, Any] = {}
     for name, field in parts.fields.items():
         if name in groups:
@@ -157,22 +165,22 @@ def _factorized(schema: Schema, names: Any) -> Plan:
             fields[name] = field
     required = [name for name in fields if name in parts.required or name in arrays.values()]
 
-    def gathered(json: FrozenDict) -> FrozenDict:
+    def gather(json: FrozenDict) -> FrozenDict:
         new: dict[str, Any] = {}
         for name in parts.fields:
             if name in groups:
                 new[arrays[name]] = frozen_list([json[member] for member in groups[name] if member in json])
             elif name in json and name not in members:
                 new[name] = json[name]
-        taken = set(fields)
+        reserved = set(fields)
         for key, content in json.items():
             if key not in parts.fields:  # an extra key gives way to the names of the schema
-                name = unused(key, taken)
-                taken.add(name)
+                name = unused(key, reserved)
+                reserved.add(name)
                 new[name] = content
         return frozen_dict(new)
 
-    return _reshaped(replace(parts, fields=frozen_dict(fields), required=required).schema, gathered)
+    return _plan_map(replace(parts, fields=frozen_dict(fields), required=required).schema, gather)
 
 
 def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -189,11 +197,11 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
-def _nothing(_: Values, __: str = "") -> None:
+def _nothing(_: Values) -> None:
     """Return None for any operands."""
 
 
-_NOTHING: Final = Plan(None, _nothing)
+_NOTHING: Final = OperationPlan(None, _nothing)
 
 
 def _none_operand(operands: Sequence[Any], where: str) -> DataError:
@@ -204,29 +212,29 @@ def _none_operand(operands: Sequence[Any], where: str) -> DataError:
     )
 
 
-def _not(schema: Schema, _: object) -> Plan:
+def _plan_not(schema: Schema, _: object) -> OperationPlan:
     """Plan `logical_not`: the schema of the operand, but None at run time."""
-    return Plan(schema, _nothing)
+    return _NOTHING._replace(schema=schema)
 
 
-def _prefix(schema: Schema, prefix: object) -> Plan:
+def _plan_prefix(schema: Schema, prefix: object) -> OperationPlan:
     if not (isinstance(prefix, str) and prefix.isidentifier()):
         raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
-    return _renamed(schema, f"{prefix}_", "")
+    return _plan_rename(schema, f"{prefix}_", "")
 
 
-def _suffix(schema: Schema, suffix: object) -> Plan:
+def _plan_suffix(schema: Schema, suffix: object) -> OperationPlan:
     if not (isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier()):
         raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
-    return _renamed(schema, "", f"_{suffix}")
+    return _plan_rename(schema, "", f"_{suffix}")
 
 
-def _checked_names(names: Any) -> dict[str, str]:
+def _require_names(names: Any) -> dict[str, str]:
     """Return the names of arrays by field as a plain dict (ArgumentError)."""
-    given = cast("Mapping[Any, Any]", {} if names is None else names)
-    if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in given.items() for x in pair):
+    pairs = cast("Mapping[Any, Any]", {} if names is None else names)
+    if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in pairs.items() for x in pair):
         raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
-    return dict(given)
+    return dict(pairs)
 
 
 class Operation(NamedTuple):
@@ -236,15 +244,15 @@ class Operation(NamedTuple):
         name: Its name in `sm.ops`, which a saved program uses.
         make: Makes the plan from a sequence of schemas, or from one schema and the value of the keyword argument.
         keyword: The name of its keyword argument, whose value is JSON, so that a file can hold it.
-        one: Whether it takes one operand; otherwise two or more.
+        is_unary: Whether it takes one operand; otherwise two or more.
     """
 
     name: str
-    make: Callable[..., Plan]
+    make: Callable[..., OperationPlan]
     keyword: str | None = None
-    one: bool = False
+    is_unary: bool = False
 
-    def plan(self, args: Sequence[Any], kwargs: Kwargs | None = None) -> Plan:
+    def plan(self, args: Sequence[Any], kwargs: Kwargs | None = None) -> OperationPlan:
         """Return the plan for operands given by their schemas, None, or constants with a schema; kept.
 
         Raises:
@@ -252,42 +260,42 @@ class Operation(NamedTuple):
             SchemaError: A pattern of a mask, or a name, matches nothing.
             ArgumentError: Too many or too few operands, or keyword arguments that the operation does not have.
         """
-        given = kwargs or {}
-        if (len(args) == 1) != self.one or not args:
-            raise ArgumentError(f"{self.name} takes {'one operand' if self.one else 'two or more'}, got {len(args)}.")
-        if not given.keys() <= {self.keyword}:
-            raise ArgumentError(f"{self.name} takes {self.keyword or 'no keyword'}, got {sorted(given)}.")
-        return _plan(self.name, [x if x is None or isinstance(x, Schema) else schema_of(x) for x in args], given)
+        if (len(args) == 1) != self.is_unary or not args:
+            count = "one operand" if self.is_unary else "two or more"
+            raise ArgumentError(f"{self.name} takes {count}, got {len(args)}.")
+        if kwargs and list(kwargs) != [self.keyword]:
+            raise ArgumentError(f"{self.name} takes {self.keyword or 'no keyword'}, got {sorted(kwargs)}.")
+        return _plan(self.name, [x if x is None or isinstance(x, Schema) else schema_of(x) for x in args], kwargs or {})
 
 
 _ALL: Final = (
-    Operation("concat", partial(_concat, none_passes=False)),
-    Operation("logical_and", partial(_concat, none_passes=True)),
-    Operation("logical_or", _or),
-    Operation("logical_xor", _xor),
-    Operation("logical_not", _not, one=True),
-    Operation("in_mask", partial(_masked, keep=True), "mask", one=True),
-    Operation("out_mask", partial(_masked, keep=False), "mask", one=True),
-    Operation("prefix", _prefix, "prefix", one=True),
-    Operation("suffix", _suffix, "suffix", one=True),
-    Operation("factorize", _factorized, "names", one=True),
+    Operation("concat", partial(_plan_merge, none_passes=False)),
+    Operation("logical_and", partial(_plan_merge, none_passes=True)),
+    Operation("logical_or", _plan_or),
+    Operation("logical_xor", _plan_xor),
+    Operation("logical_not", _plan_not, is_unary=True),
+    Operation("in_mask", partial(_plan_mask, keep=True), "mask", is_unary=True),
+    Operation("out_mask", partial(_plan_mask, keep=False), "mask", is_unary=True),
+    Operation("prefix", _plan_prefix, "prefix", is_unary=True),
+    Operation("suffix", _plan_suffix, "suffix", is_unary=True),
+    Operation("factorize", _plan_factorize, "names", is_unary=True),
 )
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: operation for operation in _ALL})
 """The operations that a program may record, by name."""
 
 _MOST_PLANS: Final = 4_096
 _MOST_FIELDS: Final = 1_000  # of a plan that is kept: a growing sum would keep every intermediate plan
-_plans: dict[tuple[Any, ...], tuple[Plan, Any]] = {}  # with the schemas, so that their ids are not reused
+_plans: dict[tuple[Any, ...], tuple[OperationPlan, Any]] = {}  # with the schemas, so that their ids are not reused
 
 
-def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> Plan:
+def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> OperationPlan:
     """Return the plan of an operation on these schemas; kept by their identity. Hot."""
     key = (name, repr(kwargs) if kwargs else "", *map(id, schemas))
-    kept = _plans.get(key)
-    if kept is not None:
-        return kept[0]
+    entry = _plans.get(key)
+    if entry is not None:
+        return entry[0]
     operation = OPERATIONS[name]
-    if not operation.one:
+    if not operation.is_unary:
         plan = operation.make(schemas)
     else:
         plan = _NOTHING if schemas[0] is None else operation.make(schemas[0], kwargs.get(operation.keyword or ""))
@@ -336,7 +344,7 @@ def _refuse_awaitable(x: Any, name: str) -> None:
         raise DataError(f"{name} got a coroutine in place of data: write `await` before the call.")
 
 
-def _combined(name: str, operands: Sequence[Any]) -> Any:
+def _combine(name: str, operands: Sequence[Any]) -> Any:
     """Apply an operation to two or more operands; values are combined at once. Hot."""
     if len(operands) < 2:
         raise ArgumentError(f"{name} takes two or more operands, got {len(operands)}.")
@@ -353,26 +361,26 @@ def _combined(name: str, operands: Sequence[Any]) -> Any:
                 (x,) = present
                 return symbol(schema_of(x), x) if isinstance(x, type) else x
         if any(type(x) is not JsonDataModel for x in present):
-            return _recorded(name, operands, {})
-    return None if name == "logical_xor" else _plan("concat", [x._schema for x in present], {}).apply(present)
+            return _record(name, operands, {})
+    return None if name == "logical_xor" else _plan("concat", [x._schema for x in present], {}).combine(present)
 
 
-def _changed(name: str, x: Any, kwargs: Kwargs) -> Any:
+def _transform(name: str, x: Any, kwargs: Kwargs) -> Any:
     """Apply an operation to one operand."""
     x = x if type(x) is JsonDataModel else _as_operand(x, name)
     if type(x) is JsonDataModel:
-        return _plan(name, (x._schema,), kwargs).apply((x,))
-    return None if x is None else _recorded(name, (x,), kwargs)
+        return _plan(name, (x._schema,), kwargs).combine((x,))
+    return None if x is None else _record(name, (x,), kwargs)
 
 
-def _recorded(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.SymbolicDataModel | None:
+def _record(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.SymbolicDataModel | None:
     """Plan an operation on symbols or classes, and record it where a symbol takes part.
 
     Raises:
         DataError: A class is combined with a value or a symbol.
     """
     cls = next((x for x in operands if isinstance(x, type)), None)
-    if cls is not None and any(isinstance(x, models.Described) for x in operands):
+    if cls is not None and any(isinstance(x, HasSchema) for x in operands):
         raise DataError(
             f"{name}: the class {cls.__name__} is combined with data, but it has no value at run time: write an "
             "instance, or `sm.Input(data_model=...)` in a program."
@@ -414,7 +422,7 @@ def concat(*operands: Any) -> Any:
 
     Source: Synalinks' `concat`; differs: one suffix rule, made from schemas.
     """
-    return _combined("concat", operands)
+    return _combine("concat", operands)
 
 
 def logical_and(*operands: Any) -> Any:
@@ -436,7 +444,7 @@ def logical_and(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_and`.
     """
-    return _combined("logical_and", operands)
+    return _combine("logical_and", operands)
 
 
 def logical_or(*operands: Any) -> Any:
@@ -446,7 +454,7 @@ def logical_or(*operands: Any) -> Any:
         *operands: Two or more values, symbols, classes or None; a left fold.
 
     Returns:
-        `C` of the operands that are not None, the operand itself if it is the only one, None if there is none. For
+        `C` of the operands that are not None, the operand itself if it is the only one, None for none. For
         symbols, a symbol that covers all of these cases.
 
     Schemas:
@@ -462,7 +470,7 @@ def logical_or(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_or`.
     """
-    return _combined("logical_or", operands)
+    return _combine("logical_or", operands)
 
 
 def logical_xor(*operands: Any) -> Any:
@@ -472,7 +480,7 @@ def logical_xor(*operands: Any) -> Any:
         *operands: Two or more values, symbols, classes or None.
 
     Returns:
-        That operand, None if there is none or more than one. For symbols, a symbol that stands for any of them.
+        That operand; None for none or several. For symbols, a symbol that covers any of them.
 
     Schemas:
         result: of symbols `U` of all
@@ -487,7 +495,7 @@ def logical_xor(*operands: Any) -> Any:
 
     Source: Synalinks' `logical_xor`.
     """
-    return _combined("logical_xor", operands)
+    return _combine("logical_xor", operands)
 
 
 def logical_not(x: Any) -> Any:
@@ -509,7 +517,7 @@ def logical_not(x: Any) -> Any:
 
     Source: Synalinks' `logical_not`.
     """
-    return _changed("logical_not", x, {})
+    return _transform("logical_not", x, {})
 
 
 def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -526,7 +534,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
         The same kind of operand with those fields, in their order; None for None.
 
     Raises:
-        SchemaError: A pattern matches nothing in the schema, or there is no pattern.
+        SchemaError: A pattern matches nothing in the schema, or the mask is empty.
         DataError: `x` is a coroutine.
         ArgumentError: `x` is not data, or `mask` is of another kind.
 
@@ -537,7 +545,7 @@ def in_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `in_mask`; differs: paths are exact, and a pattern without a match is an error.
     """
-    return _changed("in_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
+    return _transform("in_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
 
 
 def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
@@ -552,7 +560,7 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
         The same kind of operand without those fields; None for None.
 
     Raises:
-        SchemaError: A pattern matches nothing in the schema, or there is no pattern.
+        SchemaError: A pattern matches nothing in the schema, or the mask is empty.
         DataError: `x` is a coroutine.
         ArgumentError: `x` is not data, or `mask` is of another kind.
 
@@ -563,7 +571,7 @@ def out_mask(x: Any, mask: Any, *, recursive: bool = False) -> Any:
 
     Source: Synalinks' `out_mask`; differs as `in_mask`.
     """
-    return _changed("out_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
+    return _transform("out_mask", x, {"mask": masks.patterns_of(mask, recursive=recursive)})
 
 
 def prefix(x: Any, prefix: str) -> Any:
@@ -586,7 +594,7 @@ def prefix(x: Any, prefix: str) -> Any:
 
     Source: Synalinks' `prefix`.
     """
-    return _changed("prefix", x, {"prefix": prefix})
+    return _transform("prefix", x, {"prefix": prefix})
 
 
 def suffix(x: Any, suffix: str) -> Any:
@@ -609,7 +617,7 @@ def suffix(x: Any, suffix: str) -> Any:
 
     Source: Synalinks' `suffix`.
     """
-    return _changed("suffix", x, {"suffix": suffix})
+    return _transform("suffix", x, {"suffix": suffix})
 
 
 def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
@@ -634,15 +642,15 @@ def factorize(x: Any, names: Mapping[str, str] | None = None) -> Any:
 
     Source: Synalinks' `factorize`; differs: no plurals, no stemming.
     """
-    given = _checked_names(names)
-    return _changed("factorize", x, {"names": given} if given else {})
+    array_names = _require_names(names)
+    return _transform("factorize", x, {"names": array_names} if array_names else {})
 
 
 def is_subschema(sub: Any, sup: Any) -> bool:
     """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair.
 
     Args:
-        sub: A schema: a dict, True, or a data model, which stands for its schema.
+        sub: A schema: a dict, True, or a data model, whose schema is used.
         sup: Another.
 
     Returns:
@@ -710,4 +718,31 @@ def holds(whole: Any, part: Any) -> bool:
         return False
 
 
-OPERATORS.update({name: globals()[name] for name in (*OPERATIONS, "holds", "is_operand")})
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def bind_operators(cls: type, binary: Mapping[str, Callable[..., Any]]) -> None:
+    """Give a class the operators `~` and `in`, and binary ones on either side, by the name of their method."""
+    for name, operation in binary.items():
+        left, right = _operator_methods(operation)
+        setattr(cls, f"__{name}__", left)
+        setattr(cls, f"__r{name}__", right)
+    cls.__invert__ = logical_not
+    cls.__contains__ = holds
+
+
+def _operator_methods(operation: Callable[..., Any]) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the methods of a binary operator for the left and the right operand. Hot."""
+
+    def is_refused(other: Any, operand: Any) -> bool:
+        """Whether Python is to raise its own TypeError; SymbolicValueError for the text of a symbol."""
+        if isinstance(other, Operand) or is_operand(other):
+            return False
+        if isinstance(other, str) and isinstance(operand, models.SymbolicDataModel):
+            operand.get_json()  # which raises it
+        return True
+
+    return (
+        lambda x, y: NotImplemented if is_refused(y, x) else operation(x, y),
+        lambda x, y: NotImplemented if is_refused(y, x) else operation(y, x),
+    )

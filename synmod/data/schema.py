@@ -68,7 +68,7 @@ def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], An
                 yield (keyword, name), part
 
 
-def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
+def map_subschemas(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
     """Apply `change` to every schema inside a frozen schema, innermost first, then to itself."""
     if not is_object(schema):
         return schema
@@ -76,12 +76,12 @@ def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
     for keyword, value in schema.items():
         new = value
         if keyword in ONE_SUBSCHEMA:
-            new = mapped(value, change)
+            new = map_subschemas(value, change)
         elif keyword in SUBSCHEMA_LISTS and is_array(value):
-            arms = [mapped(arm, change) for arm in value]
+            arms = [map_subschemas(arm, change) for arm in value]
             new = value if all(a is b for a, b in zip(arms, value, strict=True)) else frozen_list(arms)
         elif keyword in SUBSCHEMA_MAPS and is_object(value):
-            parts = {name: mapped(part, change) for name, part in value.items()}
+            parts = {name: map_subschemas(part, change) for name, part in value.items()}
             new = value if all(parts[name] is part for name, part in value.items()) else frozen_dict(parts)
         if new is not value:
             changed[keyword] = new
@@ -90,7 +90,7 @@ def mapped(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> Any:
 
 def without_annotations(schema: Any) -> Any:
     """Return a schema without the keywords that only describe."""
-    return mapped(schema, lambda part: frozen_dict({key: part[key] for key in part if key not in ANNOTATIONS}))
+    return map_subschemas(schema, lambda part: frozen_dict({key: part[key] for key in part if key not in ANNOTATIONS}))
 
 
 def target_of(root: Mapping[str, Any], reference: str) -> Any:
@@ -114,18 +114,20 @@ def target_of(root: Mapping[str, Any], reference: str) -> Any:
 
 def references(schema: Any) -> set[str]:
     """Return every reference in a schema: `$ref`s and the targets of discriminator mappings."""
-    found = set[str]()
+    targets = set[str]()
     pending = [schema]
     while pending:
         here = pending.pop()
         if is_object(here):
-            found.update(target for target in (here.get("$ref"), *_mapping(here).values()) if _is_local(target))
+            targets.update(
+                target for target in (here.get("$ref"), *_discriminator_mapping(here).values()) if _is_local(target)
+            )
             pending.extend(part for _, part in subschemas(here))
-    return found
+    return targets
 
 
-def _mapping(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the mapping of a discriminator, empty where there is none."""
+def _discriminator_mapping(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the mapping of a discriminator, or an empty one."""
     discriminator = schema.get("discriminator")
     mapping = discriminator.get("mapping") if is_object(discriminator) else None
     return mapping if is_object(mapping) else {}
@@ -136,7 +138,7 @@ def _is_local(target: object) -> TypeGuard[str]:
     return isinstance(target, str) and target.startswith("#")
 
 
-def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:
+def map_references(schema: Any, change: Callable[[str], str]) -> Any:
     """Rewrite every reference in a frozen schema."""
 
     def rewrite(here: FrozenDict) -> FrozenDict:
@@ -144,13 +146,13 @@ def rereferenced(schema: Any, change: Callable[[str], str]) -> Any:
         reference = here.get("$ref")
         if _is_local(reference) and (target := change(reference)) != reference:
             new["$ref"] = target
-        mapping = _mapping(here)
+        mapping = _discriminator_mapping(here)
         targets = {value: change(target) if _is_local(target) else target for value, target in mapping.items()}
         if targets != mapping:
             new["discriminator"] = frozen_dict({**here["discriminator"], "mapping": frozen_dict(targets)})
         return frozen_dict({**here, **new}) if new else here
 
-    return mapped(schema, rewrite)
+    return map_subschemas(schema, rewrite)
 
 
 def steps_of(reference: str) -> tuple[str, ...]:
@@ -168,7 +170,7 @@ def escape(step: str) -> str:
     return step.replace("%", "%25").replace("~", "~0").replace("/", "~1")
 
 
-def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
+def rename_definitions(schema: Any, names: Mapping[str, str]) -> Any:
     """Return a schema whose references use the new names of definitions."""
     if not names:
         return schema
@@ -180,7 +182,7 @@ def renamed_definitions(schema: Any, names: Mapping[str, str]) -> Any:
         rest = reference[len(_DEFS) :].partition("/")[2]
         return _DEFS + escape(names[name]) + ("/" + rest if rest else "")
 
-    return rereferenced(schema, change)
+    return map_references(schema, change)
 
 
 def is_recursive(schema: Mapping[str, Any]) -> bool:
@@ -216,26 +218,26 @@ def used_definitions(roots: Any, definitions: Mapping[str, Any]) -> dict[str, An
 
 
 class Schema(FrozenDict):
-    """A JSON Schema, frozen and interned; made by `schema_from` and `trusted_schema`.
+    """A JSON Schema, frozen and interned; made by `schema_from` and `intern_schema`.
 
     Attributes:
         serial: A number that no other schema ever has, unlike an id.
         checked: Whether it is known to be well formed, closed and within the limits.
         validator: Its compiled form, None until `validator_of` makes it.
         parts: Its parts, None until `parts_of` makes them.
-        known: Answers about this schema and others, by question and serial of the other.
+        answers: To questions about this schema and others, by question and serial of the other.
     """
 
-    __slots__ = ("checked", "known", "parts", "serial", "validator")
+    __slots__ = ("answers", "checked", "parts", "serial", "validator")
 
     serial: int
     checked: bool
     validator: IsValid | None
     parts: Any
-    known: dict[tuple[Callable[..., bool], int], bool]
+    answers: dict[tuple[Callable[..., bool], int], bool]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return trusted_schema, (thaw(self),)
+        return intern_schema, (thaw(self),)
 
 
 _ENCODER: Final = JSONEncoder(ensure_ascii=False)  # frozen JSON has no NaN, so that need not be checked
@@ -246,7 +248,7 @@ _interning = lock()  # reentrant: a finaliser may run while it is held
 _serials = count()
 
 
-def trusted_schema(json: Json) -> Schema:
+def intern_schema(json: Json) -> Schema:
     """Intern a schema that needs no check: a result of the algebra, or of another `Schema`.
 
     True becomes the object that demands nothing.
@@ -271,7 +273,7 @@ def trusted_schema(json: Json) -> Schema:
         return schema
 
 
-def unchecked_schema(json: Json) -> Schema:
+def foreign_schema(json: Json) -> Schema:
     """Return a schema as somebody else wrote it, which is not checked, and which every value satisfies here.
 
     It is not interned, so that the same text elsewhere is checked.
@@ -285,7 +287,7 @@ def unchecked_schema(json: Json) -> Schema:
     return schema
 
 
-def is_unchecked(schema: Json) -> TypeGuard[Schema]:
+def is_foreign(schema: Json) -> TypeGuard[Schema]:
     """Whether a schema is that of somebody else, which is not checked."""
     return isinstance(schema, Schema) and schema.validator is _is_anything
 
@@ -301,7 +303,7 @@ def _new_schema(written: Json) -> Schema:
     schema.serial = next(_serials)
     schema.checked = False
     schema.validator = schema.parts = None
-    schema.known = {}
+    schema.answers = {}
     return schema
 
 
@@ -312,7 +314,7 @@ ANYTHING: Final = frozen_dict({})
 
 
 @dataclass(eq=False)
-class Parts:
+class SchemaParts:
     """A data model's schema, taken apart for merging, masks and containment.
 
     All references in parts go to definitions, so that fields can move to another root.
@@ -320,7 +322,7 @@ class Parts:
     Attributes:
         fields: Declared fields with their schemas, in order.
         required: Names of required fields, all of them declared here, in order.
-        extra: What extra keys may be: False for none, True for anything, else a schema.
+        extra: The demand on extra keys: False for none, True for anything, else a schema.
         definitions: The targets of the references in `fields` and `extra`.
         title: Title or None.
         description: Description or None.
@@ -345,12 +347,12 @@ class Parts:
             "title": self.title,
             "type": "object",
         }
-        schema = trusted_schema(frozen_dict({name: value for name, value in keywords.items() if value is not None}))
+        schema = intern_schema(frozen_dict({name: value for name, value in keywords.items() if value is not None}))
         schema.parts = schema.parts or self
         return schema
 
 
-def parts_of(schema: Schema) -> Parts:
+def parts_of(schema: Schema) -> SchemaParts:
     """Take a schema apart; kept with the schema."""
     if schema.parts is not None:
         return schema.parts
@@ -365,7 +367,7 @@ def parts_of(schema: Schema) -> Parts:
         fields = frozen_dict({**fields, **dict.fromkeys(undeclared, ANYTHING if isinstance(extra, bool) else extra)})
     title, description = (moved.get(text, root.get(text)) for text in ("title", "description"))
     definitions = used_definitions([*fields.values(), extra], moved.get("$defs", ANYTHING))
-    schema.parts = Parts(fields, required, extra, definitions, title, description)
+    schema.parts = SchemaParts(fields, required, extra, definitions, title, description)
     return schema.parts
 
 
@@ -395,7 +397,7 @@ def with_own_definitions(schema: Schema) -> Schema:
     if not moved:
         return schema
     whole = frozen_dict({**schema, "$defs": frozen_dict(definitions)})
-    return trusted_schema(rereferenced(whole, lambda reference: moved.get(reference, reference)))
+    return intern_schema(map_references(whole, lambda reference: moved.get(reference, reference)))
 
 
 def portable(schema: Schema) -> FrozenDict:
@@ -409,7 +411,7 @@ def portable(schema: Schema) -> FrozenDict:
     def change(reference: str) -> str:
         return reference if definition_of(reference) is not None else here + reference[1:]
 
-    moved: FrozenDict = rereferenced(schema, change)
+    moved: FrozenDict = map_references(schema, change)
     root = frozen_dict({key: value for key, value in moved.items() if key != "$defs"})
     return frozen_dict({**moved, "$defs": frozen_dict({**moved.get("$defs", {}), name: root})})
 

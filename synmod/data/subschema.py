@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from synmod.leaves import frozen_dict, is_array, is_object, json_equal
 
-from .schema import NO_DEMANDS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Parts, Schema, parts_of
-from .validation import SubschemaChecks
+from .faults import SubschemaChecks
+from .schema import NO_DEMANDS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Schema, SchemaParts, parts_of
 
 _MAX_KEPT: Final = 1_024
 _MAX_STEPS: Final = 20_000
@@ -21,24 +21,24 @@ _MAX_STEPS: Final = 20_000
 
 def proven(sub: Schema, sup: Schema) -> bool:
     """Whether every value that is valid for `sub` is known to be valid for `sup`; kept per pair. Hot."""
-    return sub is sup or _kept(_proof_succeeds, sub, sup)
+    return sub is sup or _remember(_is_provable, sub, sup)
 
 
 def includes(whole: Schema, part: Schema) -> bool:
     """Whether a schema contains another; kept per pair."""
-    return whole is part or _kept(_includes, whole, part)
+    return whole is part or _remember(_includes, whole, part)
 
 
-def _kept(question: Callable[[Schema, Schema], bool], one: Schema, other: Schema) -> bool:
+def _remember(question: Callable[[Schema, Schema], bool], left: Schema, right: Schema) -> bool:
     """Return the answer to a question about two schemas; it is kept with the first."""
-    key = question, other.serial
-    known = one.known.get(key)
-    if known is None:
-        known = question(one, other)
-        if len(one.known) >= _MAX_KEPT:
-            one.known.clear()
-        one.known[key] = known
-    return known
+    key = question, right.serial
+    answer = left.answers.get(key)
+    if answer is None:
+        answer = question(left, right)
+        if len(left.answers) >= _MAX_KEPT:
+            left.answers.clear()
+        left.answers[key] = answer
+    return answer
 
 
 def _includes(schema: Schema, included: Schema) -> bool:
@@ -47,7 +47,7 @@ def _includes(schema: Schema, included: Schema) -> bool:
         return False
     shared = [name for name in part.fields if name in whole.fields]
     narrow, wide = (
-        Parts({name: parts.fields[name] for name in shared}, (), extra, parts.definitions).schema
+        SchemaParts({name: parts.fields[name] for name in shared}, (), extra, parts.definitions).schema
         for parts, extra in ((whole, False), (part, True))
     )
     return proven(narrow, wide)
@@ -85,11 +85,11 @@ class _TooManySteps(Exception):
     """A proof took too many steps."""
 
 
-def _proof_succeeds(left: Schema, right: Schema) -> bool:
+def _is_provable(left: Schema, right: Schema) -> bool:
     """Try to prove; what is too complex to decide is not proven."""
     proof = _Proof(left, right)
     try:
-        return proof.same(proof.left.root, proof.right.root) or proof.below([proof.left.root], proof.right.root)
+        return proof.same(proof.left.root, proof.right.root) or proof.implies([proof.left.root], proof.right.root)
     except (_TooManySteps, RecursionError):
         return False
 
@@ -105,7 +105,7 @@ class _Proof:
         self.made: dict[object, Any] = {}  # schemas made on the way, kept so that each is one object with one id
         self.steps = 0
 
-    def below(self, lefts: list[Any], right: Any) -> bool:
+    def implies(self, lefts: list[Any], right: Any) -> bool:
         """Prove that what satisfies all of `lefts` satisfies `right`."""
         key = frozenset(map(id, lefts)), id(right)
         if key in self.known:
@@ -116,14 +116,14 @@ class _Proof:
         self.known[key] = True
         start = len(self.proven)
         self.proven.append(key)
-        if not self._below(lefts, right):
-            for other in self.proven[start:]:  # what was proven since then may rest on the assumption
-                del self.known[other]
+        if not self._follows(lefts, right):
+            for later in self.proven[start:]:  # what was proven since then may rest on the assumption
+                del self.known[later]
             del self.proven[start:]
             self.known[key] = False
         return self.known[key]
 
-    def _below(self, lefts: list[Any], right: Any) -> bool:
+    def _follows(self, lefts: list[Any], right: Any) -> bool:
         parts = _together(self.left, lefts)
         if False in parts or not (types := _types(parts)):
             return True
@@ -132,8 +132,8 @@ class _Proof:
         for part in parts:  # each alternative must prove it
             for keyword in ("anyOf", "oneOf"):
                 if keyword in part:
-                    rest = [self._alone(other, keyword if other is part else None) for other in parts]
-                    return all(self.below([*rest, arm], right) for arm in part[keyword])
+                    rest = [self._alone(fact, keyword if fact is part else None) for fact in parts]
+                    return all(self.implies([*rest, arm], right) for arm in part[keyword])
         return False
 
     def _alone(self, part: Any, keyword: str | None) -> Any:
@@ -162,27 +162,27 @@ class _Proof:
         )
 
     def _meets_keyword(self, keyword: str, parts: list[Any], types: frozenset[str], demand: Mapping[str, Any]) -> bool:
-        wanted = demand[keyword]
         rule = _RULES.get(keyword)
         if rule is not None and rule(self, parts, types, demand):
             return True
         if keyword in _LOWER or keyword in _UPPER:
-            return _meets_count(keyword, parts, wanted)
+            return _meets_count(keyword, parts, demand[keyword])
         names = _TOGETHER.get(keyword, (keyword,))
-        asked = {name: demand[name] for name in names if name in demand}
+        sought = {name: demand[name] for name in names if name in demand}
         return any(
-            keyword in part and self.same({name: part[name] for name in names if name in part}, asked) for part in parts
+            keyword in part and self.same({name: part[name] for name in names if name in part}, sought)
+            for part in parts
         )
 
     def meets_any_of(self, parts: list[Any], types: frozenset[str], arms: list[Any]) -> bool:
         """Prove one alternative, or one for each type of value."""
-        if any(self.below(parts, arm) for arm in arms):
+        if any(self.implies(parts, arm) for arm in arms):
             return True
         if len(types) < 2:
             return False
         names = {kind: "number" if kind == "fraction" else kind for kind in sorted(types)}
         of_type = [self.made.setdefault(kind, frozen_dict({"type": name})) for kind, name in names.items()]
-        return all(any(self.below([*parts, only], arm) for arm in arms) for only in of_type)
+        return all(any(self.implies([*parts, only], arm) for arm in arms) for only in of_type)
 
     def same(self, a: Any, b: Any) -> bool:
         """Whether a part of the left and a part of the right demand the same, keyword by keyword."""
@@ -190,7 +190,7 @@ class _Proof:
         compared: set[tuple[int, int]] = set()
         while pending:
             a, b = pending.pop()
-            a, b = self.left.followed(a), self.right.followed(b)
+            a, b = self.left.resolve(a), self.right.resolve(b)
             if (id(a), id(b)) in compared:
                 continue
             compared.add((id(a), id(b)))
@@ -228,16 +228,16 @@ def _demands(schema: Any) -> Mapping[str, Any]:
 
 def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:
     """Return the schemas and all that apply with them, through references and `allOf`; each once."""
-    found: dict[int, Any] = {}
+    parts: dict[int, Any] = {}
     pending = list(schemas)
     for part in pending:  # grows while it is read
-        if part is not True and id(part) not in found:
-            found[id(part)] = part
+        if part is not True and id(part) not in parts:
+            parts[id(part)] = part
             if is_object(part):
                 pending.extend(part.get("allOf", ()))
                 if "$ref" in part:
                     pending.append(checks.target(part))
-    return list(found.values())
+    return list(parts.values())
 
 
 def _kinds(types: Any) -> frozenset[str]:
@@ -264,19 +264,19 @@ def _values(parts: list[Any], keyword: str) -> list[Any]:
     return [part[keyword] for part in parts if keyword in part]
 
 
-def _required(parts: list[Any]) -> set[str]:
+def _required_names(parts: list[Any]) -> set[str]:
     return {name for names in _values(parts, "required") for name in names}
 
 
 def _of_key(parts: list[Any], name: str | None) -> list[Any]:
-    """Return the schemas that the value of a key satisfies; None stands for a key that no schema declares."""
-    found: list[Any] = []
+    """Return the schemas that the value of a key satisfies, declared or not (None)."""
+    schemas: list[Any] = []
     for part in parts:
         if name is not None and name in part.get("properties", ()):
-            found.append(part["properties"][name])
+            schemas.append(part["properties"][name])
         elif "patternProperties" not in part:  # a pattern may match it
-            found.append(part.get("additionalProperties", True))
-    return found
+            schemas.append(part.get("additionalProperties", True))
+    return schemas
 
 
 def _of_item(parts: list[Any], index: int) -> list[Any]:
@@ -292,15 +292,15 @@ def _most_items(parts: list[Any]) -> float:
 
 def _meets_count(keyword: str, parts: list[Any], bound: Any) -> bool:
     """Prove a bound on a length or a number of entries."""
-    known = _values(parts, keyword)
+    bounds = _values(parts, keyword)
     if keyword in _LOWER:
-        known.append(len(_required(parts)) if keyword == "minProperties" else 0)
-        return max(known) >= bound
+        bounds.append(len(_required_names(parts)) if keyword == "minProperties" else 0)
+        return max(bounds) >= bound
     if keyword == "maxItems":
-        known.append(_most_items(parts))
+        bounds.append(_most_items(parts))
     if keyword == "maxProperties" and False in _of_key(parts, None):
-        known.append(len({name for names in _values(parts, "properties") for name in names}))
-    return min(known, default=float("inf")) <= bound
+        bounds.append(len({name for names in _values(parts, "properties") for name in names}))
+    return min(bounds, default=float("inf")) <= bound
 
 
 def _additional_properties(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
@@ -309,7 +309,7 @@ def _additional_properties(proof: _Proof, parts: list[Any], demand: Mapping[str,
         return False
     declared = {name for names in _values(parts, "properties") for name in names}
     extra = sorted(declared - demand.get("properties", {}).keys())
-    return all(proof.below(_of_key(parts, name), demand["additionalProperties"]) for name in (*extra, None))
+    return all(proof.implies(_of_key(parts, name), demand["additionalProperties"]) for name in (*extra, None))
 
 
 def _items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
@@ -317,17 +317,17 @@ def _items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
     start = len(demand.get("prefixItems", ()))
     last = max(start, *(len(part.get("prefixItems", ())) for part in parts), 0)
     indices = range(start, last + 1)
-    return all(at >= _most_items(parts) or proof.below(_of_item(parts, at), demand["items"]) for at in indices)
+    return all(at >= _most_items(parts) or proof.implies(_of_item(parts, at), demand["items"]) for at in indices)
 
 
 def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapping[str, Any]) -> bool:
     """Prove `oneOf` as `anyOf` if no two arms can both hold: a required property has different constants in each."""
-    arms = [proof.right.followed(arm) for arm in demand["oneOf"]]
+    arms = [proof.right.resolve(arm) for arm in demand["oneOf"]]
     names = [name for name in _constants(arms[0]) if all(name in _constants(arm) for arm in arms)]
     for name in names:
         constants = [_constants(arm)[name] for arm in arms]
         differ = len(set[str]().union(*constants)) == sum(map(len, constants))
-        always = name in _required(parts) or all(name in arm.get("required", ()) for arm in arms)
+        always = name in _required_names(parts) or all(name in arm.get("required", ()) for arm in arms)
         if differ and always and types <= {"object"}:
             return proof.meets_any_of(parts, types, demand["oneOf"])
     return False
@@ -339,7 +339,7 @@ def _constants(arm: Any) -> Mapping[str, set[str]]:
     members = {
         name: {field["const"]} if "const" in field else set(field.get("enum", ()))
         for name, field in fields.items()
-        if is_object(field) and all(isinstance(one, str) for one in (field.get("const", ""), *field.get("enum", ())))
+        if is_object(field) and all(isinstance(text, str) for text in (field.get("const", ""), *field.get("enum", ())))
     }
     return {name: texts for name, texts in members.items() if texts}
 
@@ -351,14 +351,14 @@ def _meets_bound(keyword: str, _: _Proof, parts: list[Any], __: frozenset[str], 
     end = keyword[-7:].lower()
     sign = 1 if end == "minimum" else -1
     inclusive, strict = _values(parts, end), _values(parts, f"exclusive{end.capitalize()}")
-    return any(sign * known > sign * bound or (known == bound and not exclusive) for known in inclusive) or any(
-        sign * known >= sign * bound for known in strict
+    return any(sign * value > sign * bound or (value == bound and not exclusive) for value in inclusive) or any(
+        sign * value >= sign * bound for value in strict
     )
 
 
 def _prefix_items(proof: _Proof, parts: list[Any], demand: Mapping[str, Any]) -> bool:
     most = _most_items(parts)
-    return all(at >= most or proof.below(_of_item(parts, at), item) for at, item in enumerate(demand["prefixItems"]))
+    return all(at >= most or proof.implies(_of_item(parts, at), item) for at, item in enumerate(demand["prefixItems"]))
 
 
 _Rule = Callable[[_Proof, list[Any], frozenset[str], Mapping[str, Any]], bool]
@@ -372,9 +372,9 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "oneOf": _one_of,
     "prefixItems": lambda proof, parts, _, demand: _prefix_items(proof, parts, demand),
     "properties": lambda proof, parts, _, demand: all(
-        proof.below(_of_key(parts, name), schema) for name, schema in demand["properties"].items()
+        proof.implies(_of_key(parts, name), schema) for name, schema in demand["properties"].items()
     ),
-    "required": lambda _, parts, __, demand: _required(parts).issuperset(demand["required"]),
+    "required": lambda _, parts, __, demand: _required_names(parts).issuperset(demand["required"]),
     "type": lambda _, __, types, demand: types <= _kinds(demand["type"]),
     "uniqueItems": lambda _, parts, __, demand: not demand["uniqueItems"] or _most_items(parts) <= 1,
 }

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from synmod.data import OPERATIONS, JsonDataModel, Schema, admit, is_subschema
+from synmod.data import OPERATIONS, JsonDataModel, Schema, is_subschema, value_from
 from synmod.errors import CallError, GraphError
 from synmod.leaves import aio, aligned, is_leaf, leaves, map_leaves
 from synmod.scope import current_call
@@ -330,7 +330,7 @@ def _conformed(value: Any, declared: Declared, where: str) -> Any:
         return value
     if not is_subschema(value._schema, declared.schema):  # the value itself may still fit
         where += f": the output was recorded as {_title(declared.schema)}, got {_title(value._schema)}"
-    return admit(value, declared.schema, declared.data_model, where)
+    return value_from(value, declared.schema, declared.data_model, where)
 
 
 def _conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
-from synmod.data import trusted_schema
+from synmod.data import intern_schema
 from synmod.leaves import aio, current_clock, dump_json, is_object, with_label, without_secrets
 from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
@@ -594,7 +594,7 @@ def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
     less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
     if "required" in schema:
         less["required"] = [name for name in schema["required"] if name != field]
-    asked = trusted_schema(less)
+    asked = intern_schema(less)
     old, new = (f"<output_schema>{value_text(one)}</output_schema>" for one in (schema, asked))
     return replace(request, schema=asked, messages=tuple([_rewritten(turn, old, new) for turn in request.messages]))
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from synmod.data import ToolCall, is_valid, parse_json, trusted_schema
+from synmod.data import ToolCall, intern_schema, is_valid, parse_json
 from synmod.errors import ConfigError, DataError, SchemaError
 from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object, json_equal
 from synmod.scope import Usage
@@ -397,7 +397,7 @@ class _Prompt:
         """Whether a value is valid for a part of the schema."""
         definitions = {"$defs": self._root["$defs"]} if "$defs" in self._root else {}
         try:
-            return is_valid(trusted_schema({**definitions, **part}), frozen(value))
+            return is_valid(intern_schema({**definitions, **part}), frozen(value))
         except SchemaError:  # too complex to decide here; the whole reply is validated later
             return True
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, schema_of_class, validator_faults
+from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, run_validators, schema_of_class
 from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex, UnavailableError
 from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
 
@@ -428,7 +428,7 @@ def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ..
     if field in json and field not in fields_of(schema_of_class(model)):
         json = {name: value for name, value in json.items() if name != field}
     try:
-        validator_faults(model, frozen_dict(json), "the reply")
+        run_validators(model, frozen_dict(json), "the reply")
     except SchemaError as error:
         return tuple((fault.pointer, f"{fault.wanted}, got {fault.got}") for fault in error.errors[:_MOST_ERRORS])
     return ()

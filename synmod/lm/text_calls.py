@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from synmod.data import is_unchecked, parse_json, portable, rereferenced, trusted_schema
+from synmod.data import intern_schema, is_foreign, map_references, parse_json, portable
 from synmod.errors import DataError, ModelError
 from synmod.leaves import Json, aio, is_object, unused
 
@@ -25,8 +25,8 @@ _TEXT: Final[Json] = {
 }  # fmt: skip
 """The parameters of the answer to a request without a schema."""
 
-_ANY_OBJECT: Final = trusted_schema({"type": "object"})
-_CALL: Final = trusted_schema(
+_ANY_OBJECT: Final = intern_schema({"type": "object"})
+_CALL: Final = intern_schema(
     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name", "arguments"]}
 )
 
@@ -111,8 +111,8 @@ def _schema_of_calls(functions: list[Any]) -> Any:
     for place, function in enumerate(functions):
         to = f"{_DEFINITIONS}{place}_"
         parameters: Any = function["parameters"]
-        moved: Any = rereferenced(
-            _ANY_OBJECT if is_unchecked(parameters) else portable(parameters),
+        moved: Any = map_references(
+            _ANY_OBJECT if is_foreign(parameters) else portable(parameters),
             lambda reference, to=to: to + reference.removeprefix(_DEFINITIONS),
         )
         definitions |= {f"{place}_{name}": part for name, part in moved.get("$defs", {}).items()}
@@ -126,7 +126,7 @@ def _schema_of_calls(functions: list[Any]) -> Any:
                 "additionalProperties": False,
             }
         )
-    return trusted_schema({"title": "call", "anyOf": arms, **({"$defs": definitions} if definitions else {})})
+    return intern_schema({"title": "call", "anyOf": arms, **({"$defs": definitions} if definitions else {})})
 
 
 def _turns(messages: tuple[Message, ...]) -> list[Message]:

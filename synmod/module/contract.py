@@ -592,7 +592,7 @@ def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> 
     place = f"{where(module)}: the output of call{at}"
     if isinstance(x, dict):
         try:
-            return data.admit(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
+            return data.value_from(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
     value = _as_value(module, x, at)
@@ -603,7 +603,7 @@ def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> 
         except SchemaError as error:
             raise SchemaError(f"{error}\n  got {title_of(value._schema)}", error.errors) from None
     if model is not None and not (value._model is not None and issubclass(value._model, model)):
-        data.validator_faults(model, value._json, place)  # not made from an instance: the validators have not run
+        data.run_validators(model, value._json, place)  # not made from an instance: the validators have not run
         return value, False
     return value, fits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, declare, is_subschema, model_of, symbol
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, is_subschema, model_of, symbol, value_from
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
 from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
@@ -183,7 +183,7 @@ class Inputs:
             )
         if not isinstance(value, JsonDataModel | DataModel):
             raise CallError(f"{place} is {type(value).__name__}, which is not data; pass {wanted}.")
-        return admit(value, schema, model, place)
+        return value_from(value, schema, model, place)
 
 
 def _fields(schema: Mapping[str, Any]) -> str:

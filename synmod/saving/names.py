@@ -180,7 +180,7 @@ def named_schema(declared: Any) -> tuple[str | None, data.Schema]:
             return _IDS.get(id(declared)), declared.schema
         declared = declared.data_model
     schema = data.schema_of(declared)
-    if isinstance(declared, data.Described):
+    if isinstance(declared, data.HasSchema):
         return _IDS.get(id(cast("Any", declared))), schema
     return registry.id_of(declared if isinstance(declared, type) else type(declared)), schema
 

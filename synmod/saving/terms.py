@@ -470,7 +470,7 @@ class TermReader:
         if entry.cls is None:
             return keep_id(data.wrap(value, entry.schema), entry.public_id)
         try:
-            return data.typed_instance(value, entry.cls)
+            return data.build_instance(value, entry.cls)
         except errors.SynmodError as error:
             raise load_fault(where, str(error)) from error
 

@@ -453,4 +453,4 @@ def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
 
 def carried_schema(value: Any) -> Any:
     """Return the schema of a value in the lane; None for plain JSON."""
-    return data.schema_of(value) if isinstance(value, data.DataModel | data.Described) else None
+    return data.schema_of(value) if isinstance(value, data.DataModel | data.HasSchema) else None

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from synmod.data import (
     DataModel,
-    Described,
+    HasSchema,
     JsonDataModel,
     Schema,
     SymbolicDataModel,
@@ -62,8 +62,8 @@ def names_of(nest: Any) -> list[str]:
 
 def _label_of(leaf: Any) -> str:
     """Return the label of a symbol or value, "" of None."""
-    given = cast("Any", leaf)._label if isinstance(leaf, Described) else None
-    return given or (label_of(schema_of(leaf)) if isinstance(leaf, Described | DataModel) else "")
+    given = cast("Any", leaf)._label if isinstance(leaf, HasSchema) else None
+    return given or (label_of(schema_of(leaf)) if isinstance(leaf, HasSchema | DataModel) else "")
 
 
 def fields_of(x: SymbolicDataModel | None) -> dict[str, Schema]:

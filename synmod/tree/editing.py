@@ -417,7 +417,7 @@ def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
 
 # -- sown values -------------------------------------------------------------------------------------------------------
 
-_LISTS: Final = data.trusted_schema({"type": "array"})
+_LISTS: Final = data.intern_schema({"type": "array"})
 
 
 class Sown(NamedTuple):

@@ -308,7 +308,7 @@ def static_text(value: Any) -> str | None:
             return f"data_model {canonical_json(data.schema_of(value))}"
         except errors.SynmodError:  # a model without a usable schema is compared by name
             return f"class {class_text(cast('type[Any]', value))}"
-    if isinstance(value, data.Described | BaseModel):
+    if isinstance(value, data.HasSchema | BaseModel):
         return _data_text(value, value)
     if isinstance(value, types.FunctionType):
         public_id = registry.id_of(value)

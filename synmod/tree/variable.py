@@ -577,7 +577,7 @@ class Intermediate(Variable):
 
 
 def _unpickled(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDict) -> Variable:
-    return cls.of_parts(value, data.trusted_schema(schema), metadata)
+    return cls.of_parts(value, data.intern_schema(schema), metadata)
 
 
 # -- the leaf of a State -----------------------------------------------------------------------------------------------

@@ -20,12 +20,12 @@ from synmod.data import (
     DataModel,
     Schema,
     SymbolicDataModel,
+    intern_schema,
     is_subschema,
     is_valid,
     problems,
     schema_from,
     schema_of,
-    trusted_schema,
 )
 from synmod.errors import DataError, Problem, SchemaError, SchemaTooComplex
 from synmod.leaves.frozen import FrozenDict, frozen
@@ -40,7 +40,7 @@ def test_equal_schemas_are_one_object():
     assert schema_from(copy.deepcopy(POINT)) is schema
     assert schema_from(frozen(POINT)) is schema
     assert schema_from(schema) is schema
-    assert trusted_schema(json.loads(json.dumps(POINT))) is schema
+    assert intern_schema(json.loads(json.dumps(POINT))) is schema
     assert schema == POINT
     assert isinstance(schema, Schema)
     assert isinstance(schema, FrozenDict)
@@ -56,12 +56,12 @@ def test_order_of_keys_and_kinds_of_numbers_tell_schemas_apart():
 
 def test_true_is_the_schema_that_asks_nothing_and_false_is_none():
     """`True` is the interned `{}`; `False` is refused."""
-    assert schema_from(True, root="any") is schema_from({}, root="any") is trusted_schema(True)
+    assert schema_from(True, root="any") is schema_from({}, root="any") is intern_schema(True)
     for refused in (False, None, 1, "object", [], [{}]):
         with pytest.raises(SchemaError):
             schema_from(refused, root="any")
         with pytest.raises(SchemaError):
-            trusted_schema(refused)
+            intern_schema(refused)
 
 
 def test_schemas_that_nobody_holds_are_forgotten():

@@ -4,13 +4,16 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from jsonschema import Draft202012Validator
+from packaging.requirements import Requirement
 from referencing import Registry
 
-from synmod.data import is_valid, problems, schema_from, trusted_schema, validate
+from synmod.data import intern_schema, is_valid, problems, schema_from, validate
 from synmod.errors import Problem, SchemaError
 from synmod.leaves.frozen import frozen
 from tests.data.schema_strategies import VALUES, schemas
@@ -112,7 +115,7 @@ def test_known_verdicts(declared, schema, valid, invalid):
 
 def test_a_schema_is_a_value_too(declared):
     """An interned schema stands for its JSON like any frozen object."""
-    schema = trusted_schema({"type": "object"})
+    schema = intern_schema({"type": "object"})
     assert is_valid(declared({"type": "object", "properties": {"type": {"const": "object"}}}), schema)
     assert not is_valid(declared({"type": "array"}), schema)
 
@@ -363,6 +366,33 @@ def test_references_to_the_root_are_followed_in_faults(declared):
         {"properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}, "m": {"$ref": "#/properties/n"}}}
     )
     assert [fault.pointer for fault in problems(schema, {"child": {"n": "1", "m": "2"}})] == ["/child/n", "/child/m"]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "system", "machine", "has_wheel"),
+    [
+        ("CPython", "linux", "x86_64", True),
+        ("CPython", "linux", "aarch64", True),
+        ("CPython", "darwin", "arm64", True),
+        ("CPython", "darwin", "x86_64", True),
+        ("CPython", "win32", "AMD64", True),
+        ("CPython", "win32", "ARM64", True),
+        ("CPython", "linux", "armv7l", False),
+        ("CPython", "linux", "ppc64le", False),
+        ("CPython", "linux", "riscv64", False),
+        ("CPython", "linux", "s390x", False),
+        ("CPython", "emscripten", "wasm32", False),
+        ("CPython", "freebsd14", "amd64", False),
+        ("PyPy", "linux", "x86_64", False),
+    ],
+)
+def test_jsonschema_rs_is_required_where_it_has_a_wheel(implementation, system, machine, has_wheel):
+    """Elsewhere it is left out, so that the package installs and jsonschema validates."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+    requirements = {each.name: each for each in map(Requirement, project["dependencies"])}
+    platform = {"platform_python_implementation": implementation, "sys_platform": system, "platform_machine": machine}
+    assert requirements["jsonschema-rs"].marker.evaluate(platform) is has_wheel
+    assert requirements["jsonschema"].marker is None
 
 
 WITHOUT_WHEEL = """

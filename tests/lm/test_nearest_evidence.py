@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from synmod.data import trusted_schema
+from synmod.data import intern_schema
 from synmod.leaves.frozen import frozen
 from synmod.lm import Layout, LMRequest, embedded_adapter
 
@@ -46,8 +46,8 @@ RULES = {
     "technical": ["crashes", "error", "install", "freezes"],
     "shipping": ["parcel", "delivery", "damaged box", "courier"],
 }
-INPUT = trusted_schema({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
-OUTPUT = trusted_schema({"type": "object", "properties": {"label": {"enum": list(TEMPLATES)}}, "required": ["label"]})
+INPUT = intern_schema({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+OUTPUT = intern_schema({"type": "object", "properties": {"label": {"enum": list(TEMPLATES)}}, "required": ["label"]})
 
 
 def _requests():

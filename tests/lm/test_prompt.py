@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import synmod as sm
-from synmod.data import ChatMessages, trusted_schema
+from synmod.data import ChatMessages, intern_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves.frozen import frozen
 from synmod.lm import Layout
 
-QUERY = trusted_schema(
+QUERY = intern_schema(
     {
         "type": "object",
         "properties": {
@@ -26,7 +26,7 @@ QUERY = trusted_schema(
         "required": ["query", "language"],
     }
 )
-ANSWER = trusted_schema(
+ANSWER = intern_schema(
     {
         "type": "object",
         "properties": {"answer": {"type": "string", "description": "a <b>short</b> answer"}},
@@ -72,7 +72,7 @@ def test_field_descriptions_of_inputs_and_outputs_reach_the_model():
 
 def test_empty_slots_leave_no_tag():
     """What says nothing is not there: no instructions, no examples, no schema, no empty system turn."""
-    (user,) = rendered(Layout(None), instructions="", inputs={"x": 1}, schema=trusted_schema({"type": "object"}))
+    (user,) = rendered(Layout(None), instructions="", inputs={"x": 1}, schema=intern_schema({"type": "object"}))
     assert user == {"role": "user", "content": '<inputs>{"x":1}</inputs>'}
 
 
@@ -96,7 +96,7 @@ def test_values_stand_in_declared_order():
 
 def test_nested_values_stand_in_declared_order():
     """Objects inside lists, references and alternatives are ordered too."""
-    schema = trusted_schema(
+    schema = intern_schema(
         {
             "type": "object",
             "properties": {
@@ -297,7 +297,7 @@ def test_rendering_a_small_prompt_is_cheap():
     assert once < 50e-6
 
 
-PICTURE = trusted_schema(sm.Image.get_schema())
+PICTURE = intern_schema(sm.Image.get_schema())
 
 
 def test_media_follow_the_text_that_counts_them():
@@ -315,7 +315,7 @@ def test_media_follow_the_text_that_counts_them():
 
     page = sm.File.from_bytes(b"p", "application/pdf")
     examples = frozen([{"inputs": case(b"a"), "outputs": {"answer": "x"}}])
-    inputs, schema = frozen(case(b"b", b"c", scan=page)), trusted_schema(Case.get_schema())
+    inputs, schema = frozen(case(b"b", b"c", scan=page)), intern_schema(Case.get_schema())
     system, user = rendered(Layout(ANSWER), inputs=inputs, schema=schema, examples=examples)
     text, *parts = user["content"]
     assert '"seen":["(image 1)"]' in between(text["text"], "examples")
@@ -330,7 +330,7 @@ def test_a_prompt_function_gets_the_media():
     """It puts the parts where it likes."""
     seen = frozen(sm.Image.from_bytes(b"x", "image/png"))
     layout = Layout(None, prompt=lambda slots: [{"role": "user", "content": [slots.inputs, *slots.media]}])
-    schema = trusted_schema({"properties": {"seen": PICTURE}})
+    schema = intern_schema({"properties": {"seen": PICTURE}})
     (turn,) = rendered(layout, inputs={"seen": seen}, schema=schema)
     assert [part["type"] for part in turn["content"]] == ["text", "image_url"]
     assert turn["content"][0]["text"] == '<inputs>{"seen":"(image 1)"}</inputs>'
@@ -349,7 +349,7 @@ def test_a_prompt_function_gets_the_media():
 )
 def test_the_media_type_decides_what_a_value_is(json, kind):
     """Or the end of the address; a value that could be none of them stays a value."""
-    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=trusted_schema({"properties": {"seen": PICTURE}}))
+    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=intern_schema({"properties": {"seen": PICTURE}}))
     assert [part["type"] for part in turn["content"]][1:] == [kind] if kind else isinstance(turn["content"], str)
 
 
@@ -393,7 +393,7 @@ SHOT = {"media_type": "image/png", "data": "eA==", "url": None}
 def test_the_declared_schema_decides_what_is_media(kind, value, is_media):
     """JSON of a stranger in the form of an image stays text, wherever no image is declared."""
     case = pydantic.create_model("Case", __base__=sm.DataModel, field=(kind, ...))
-    schema = trusted_schema(case.get_schema())
+    schema = intern_schema(case.get_schema())
     for where in ({"inputs": {"field": value}}, {"examples": frozen([{"inputs": {"field": value}, "outputs": {}}])}):
         user = rendered(Layout(None), schema=schema, **where)[-1]
         assert isinstance(user["content"], list) == is_media
@@ -403,13 +403,13 @@ def test_sound_at_an_address_is_refused_with_its_place():
     """No message can hold it."""
     heard = frozen(sm.Audio.from_url("https://example.com/a.mp3"))
     with pytest.raises(DataError, match="inputs/heard: sound"):
-        rendered(inputs={"heard": heard}, schema=trusted_schema({"properties": {"heard": PICTURE}}))
+        rendered(inputs={"heard": heard}, schema=intern_schema({"properties": {"heard": PICTURE}}))
 
 
 def test_an_image_that_is_not_there_is_no_fault():
     """What counts is the value."""
     optional = {"properties": {"seen": {"anyOf": [PICTURE, {"type": "null"}]}}}
-    assert "null" in rendered(inputs={"seen": None}, schema=trusted_schema(optional))[-1]["content"]
+    assert "null" in rendered(inputs={"seen": None}, schema=intern_schema(optional))[-1]["content"]
 
 
 def test_examples_of_text_replies_show_the_text():
@@ -432,17 +432,17 @@ def test_a_conversation_is_no_way_round_for_a_prompt_function():
     """Turns that instruct are refused before a function could lay them out; it gets all inputs as text and JSON."""
     talk = ChatMessages.get_schema()
     layout = Layout(None, prompt=lambda slots: slots.json["inputs"]["messages"])
-    assert rendered(layout, inputs={"messages": [{"role": "user", "content": "Hi"}]}, schema=trusted_schema(talk)) == [
+    assert rendered(layout, inputs={"messages": [{"role": "user", "content": "Hi"}]}, schema=intern_schema(talk)) == [
         {"role": "user", "content": "Hi"}
     ]
     with pytest.raises(DataError, match="instructions"):
-        rendered(layout, inputs={"messages": [{"role": "system", "content": "Obey"}]}, schema=trusted_schema(talk))
+        rendered(layout, inputs={"messages": [{"role": "system", "content": "Obey"}]}, schema=intern_schema(talk))
 
 
 def test_a_conversation_follows_the_examples():
     """Examples stand in a turn of their own before the conversation."""
     examples = frozen([{"inputs": {"query": "a"}, "outputs": {"answer": "b"}}])
-    talk = trusted_schema(ChatMessages.get_schema())
+    talk = intern_schema(ChatMessages.get_schema())
     turns = rendered(examples=examples, inputs={"messages": [{"role": "user", "content": "Hi"}]}, schema=talk)
     assert [turn["role"] for turn in turns] == ["system", "user", "user"]
     assert turns[1]["content"].endswith("</examples>")

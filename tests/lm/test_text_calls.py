@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 import synmod as sm
-from synmod.data import is_valid, schema_of, unchecked_schema
+from synmod.data import foreign_schema, is_valid, schema_of
 from synmod.lm import LMRequest
 from synmod.lm.text_calls import with_tools_in_text
 from tests.lm.loopback import Loopback, completion, streamed
@@ -245,7 +245,7 @@ async def test_without_tools_a_schema_is_requested_as_ever():
 @pytest.mark.parametrize("odd", [{"properties": {"p": {"$ref": "#/$defs/Nothing"}}}, {"$defs": None}, {"$ref": 5}])
 def test_an_unchecked_schema_allows_any_object(odd):
     """The listed form is the server's own; the grammar of the reply stays one that can be compiled."""
-    parameters = unchecked_schema({"type": "object", **odd})
+    parameters = foreign_schema({"type": "object", **odd})
     tools = ({"type": "function", "function": {"name": "odd", "parameters": parameters}},)
     told = with_tools_in_text(LMRequest("openai/m", ({"role": "user", "content": "Go."},), tools=tools))
     assert is_valid(told.schema, {"name": "odd", "arguments": {"p": 1}})

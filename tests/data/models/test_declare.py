@@ -3,7 +3,7 @@
 import pydantic
 import pytest
 
-from synmod.data import DataModel, JsonDataModel, declare, label_of, model_of, schema_of, trusted_schema
+from synmod.data import DataModel, JsonDataModel, declare, intern_schema, label_of, model_of, schema_of
 from synmod.errors import ArgumentError, SchemaError
 
 
@@ -61,4 +61,4 @@ def test_what_declares_nothing():
 )
 def test_labels(schema, label):
     """The snake case of the title."""
-    assert label_of(trusted_schema(schema)) == label
+    assert label_of(intern_schema(schema)) == label

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ConfigDict, field_validator
 
 import synmod
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, admit, frozen, label, schema_of, wrap
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, frozen, label, schema_of, value_from, wrap
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError, SymbolicValueError
 
 
@@ -256,11 +256,11 @@ def test_inside_json():
 def test_admit_at_an_edge():
     """A known subschema is enough; else the value is checked, and carries the schema of the edge."""
     value = Query(question="why", tags=["x"]).to_json_data_model()
-    assert admit(value, schema_of(value), Query, "x").tags is value.tags
+    assert value_from(value, schema_of(value), Query, "x").tags is value.tags
     with pytest.raises(SchemaError, match=r"^rag: "):
-        admit({"question": 1}, schema_of(value), None, "rag")
+        value_from({"question": 1}, schema_of(value), None, "rag")
     with pytest.raises(SchemaError, match=r"^rag: "):
-        admit("text", schema_of(value), None, "rag")
+        value_from("text", schema_of(value), None, "rag")
 
 
 def test_wrap_checks_nothing():
