@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from synmod.errors import ArgumentError, SaveError, SaveProblem
 
+from .checks import must_be
+
 _LOG: Final = logging.getLogger("synmod.files")
 _UNTOUCHED: Final = "What was there before is untouched."
 
@@ -34,7 +36,7 @@ def path_text(path: str | bytes | os.PathLike[Any]) -> str:
             return text
     except (TypeError, ValueError):
         pass
-    raise ArgumentError(f"{path!r:.100} cannot be the path of a file.")
+    raise ArgumentError(must_be("a path", "one that a file can have", path))
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
