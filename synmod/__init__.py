@@ -120,9 +120,12 @@ def __getattr__(name: str) -> _NoReturn:
                  "OutputField": "Field", "Layer": "Module", "Model": "Program", "StateGraph": "Program",
                  "Chain": "Sequential", "ReAct": "Agent", "create_agent": "Agent", "tool": "Tool",
                  "Evaluate": "evaluate", "load_model": "load", "configure": "set_default_language_model",
-                 "PromptTemplate": "jinja_prompt", "settings": "set_default_language_model"}  # fmt: skip
+                 "PromptTemplate": "jinja_prompt", "settings": "set_default_language_model",
+                 "version": "__version__"}  # fmt: skip
     rooms = ("optimizers", "rewards", "metrics", "callbacks", "hooks_lib", "initializers", "skip")
     inside = next((f"{room}.{name}" for room in rooms if name in vars(globals()[room])), None)
+    if inside is None and not name.startswith("_") and hasattr(Program, name):
+        inside = f"Program.{name}"
     meant = of_others.get(name, inside)
     hint = did_you_mean(name, __all__) if meant is None else f" Did you mean {meant!r}?"
     if name == "testing":

@@ -82,6 +82,9 @@ def test_a_misspelt_name_is_guessed():
         ("ExactMatch", "rewards.ExactMatch"),
         ("EarlyStopping", "callbacks.EarlyStopping"),
         ("stash", "skip.stash"),
+        ("summary", "Program.summary"),
+        ("fit", "Program.fit"),
+        ("version", "__version__"),
     ],
 )
 def test_names_of_other_libraries_lead_to_ours(theirs, ours):

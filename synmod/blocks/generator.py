@@ -37,6 +37,7 @@ _ELSEWHERE: Final = {
     "n": "an argument of sm.BestOf and sm.Majority, which choose among samples: sm.Majority(module, n)",
 }
 """Keywords of other libraries for what another part does."""
+_MODELS: Final = (data.DataModel, data.JsonDataModel, data.SymbolicDataModel)
 _JSON: Final = (str, int, float, list, dict, type(None))
 """The types of the values in a JSON schema, which are never types of fields."""
 
@@ -317,6 +318,12 @@ class Generator(Module, Generic[M]):
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             '<inputs>{"question":"Who?"}</inputs>'
         """
+        if isinstance(inputs, dict) and not any(
+            isinstance(value, _MODELS) for value in cast("dict[Any, Any]", inputs).values()
+        ):
+            raise ArgumentError(
+                f"{self._where}: render takes a data model, got a dict; write sm.JsonDataModel(x, data_model=Query)."
+            )
         self._refuse_nest(inputs)
         if not isinstance(inputs, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")

@@ -410,6 +410,7 @@ class Program(Module, Generic[M]):
             options = {"reward": compiled.reward, "metrics": compiled.metrics, **options}
         return await train.evaluate(self, await train.load_examples(x, y, program=self), **options)
 
+    @checks_keywords
     async def predict(
         self,
         x: Any,

@@ -433,8 +433,10 @@ def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Rewa
     if faults:
         raise DataError(listing(faults, len(rows), "have a target that cannot be scored"))
     if reward is not None and reward.needs_target and rows and all(row.target is None for row in rows):
+        no_input = " A program that declares no input takes all columns as inputs: put sm.Input(Query) in front."
         raise DataError(
             f"{reward.name} needs targets, and no row has one: give (inputs, target), fields of the output, or y=."
+            + (no_input if leaves.is_object(rows[0].inputs) else "")
         )
 
 

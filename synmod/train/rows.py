@@ -445,7 +445,10 @@ class Columns:
         meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(other[0], known)
         wanted = [name for name, value in rest.items() if name not in other or self._is_whole(name, value)]
         y = repr(wanted[0] if len(wanted) == 1 else wanted)
-        if twins:
+        form = _row_form(other, {name: part.fields for name, part in self.targets.parts.items()})
+        if form:
+            meant, remedy = "", form[1:-1]
+        elif twins:
             remedy = f"Rename it: sm.load_examples(rename={twins})"
         elif wanted:
             remedy = f"Name the target, y={y}, and other columns are extra"
@@ -489,9 +492,9 @@ class Columns:
                 twin = twin_of(name, fields)
                 rename = f" Rename it: sm.load_examples(rename={{{twin!r}: {name!r}}})." if twin else ""
                 names = ", ".join(map(repr, fields)) or "none"
-                raise DataError(
-                    f"there is no input {name!r}.{did_you_mean(name, fields)}{rename} The columns are {names:.300}."
-                )
+                form = _row_form(fields, {name: fields_of(symbol) for name, symbol in self._symbols.items()})
+                remedy = form or did_you_mean(name, fields) + rename
+                raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
     def _wrapped(self, inputs: Any) -> Any:
         """Return inputs as data models, as far as the program declares them.
@@ -524,6 +527,15 @@ class Columns:
                     raise DataError(f"there is no input {missing[0]!r}.")
                 return {name: fitted_by_name(symbol, given[name]) for name, symbol in self._symbols.items()}
         return inputs if self._single is None else fitted_by_name(self._single, inputs)
+
+
+def _row_form(columns: Iterable[str], parts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return how a row is written whose columns are fields of one of several inputs or outputs; `""` if none is."""
+    for name, fields in parts.items():
+        for column in columns:
+            if column in fields and column not in parts:
+                return f" A row has a column per input and output: write {{{name!r}: {{{column!r}: ...}}, ...}}."
+    return ""
 
 
 _ABSENT: Final = object()

@@ -450,9 +450,13 @@ def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the pu
     if format == "auto":
         format = ending if ending in FORMATS else "mermaid"  # noqa: A001
     leaves.check_choice("plot: format", format, tuple(FORMATS))
-    if ending != format and ending in {*FORMATS, "png", "pdf"}:
-        fix = f"format={ending!r}, or leave it out" if ending in FORMATS else "a path that ends in .svg"
+    if ending in ("png", "pdf"):
         raise errors.ArgumentError(
-            f"plot: the ending of {str(path)!r:.100} does not match format={format!r}: write {fix}."
+            f"plot: {str(path)!r:.100}: {ending} is not a format: write a path that ends in .svg."
+        )
+    if ending != format and ending in FORMATS:
+        raise errors.ArgumentError(
+            f"plot: the ending of {str(path)!r:.100} does not match format={format!r}: write format={ending!r}, or "
+            "leave it out."
         )
     return written("plot", FORMATS[format](module), path)

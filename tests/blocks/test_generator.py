@@ -207,6 +207,8 @@ def test_render_needs_a_value():
     for asked in (Query, Query.to_symbolic_data_model(), None):
         with pytest.raises(ArgumentError, match="render takes a data model with its values"):
             Generator(Answer).render(asked)
+    with pytest.raises(ArgumentError, match=r"got a dict; write sm\.JsonDataModel\(x, data_model="):
+        Generator(Answer).render({"question": "x"})
 
 
 async def test_a_conversation_becomes_turns():

@@ -45,6 +45,7 @@ def sorter():
         (lambda: sm.loads("{}", custom_object={}), "Did you mean 'custom_objects'?"),
         (lambda: sm.load_variables(sorter(), "p.json", stict=False), "Did you mean 'strict'?"),
         (lambda: sorter().plot(fromat="svg"), "Module.plot: unknown keyword 'fromat'. Did you mean 'format'?"),
+        (lambda: sorter().predict([], verbose=0), "predict: unknown keyword 'verbose'. Did you mean 'progress'?"),
         (lambda: sorter().summary(dept=1), "Module.summary: unknown keyword 'dept'. Did you mean 'depth'?"),
         (lambda: sorter().add_variable(initialiser=1), "Did you mean 'initializer'?"),
         (lambda: sm.split(sorter(), sharing="error"), "Did you mean 'shared'?"),
@@ -204,6 +205,13 @@ def test_a_picture_is_not_written_into_a_file_of_another_kind(name, format, want
     with pytest.raises(ArgumentError, match=wanted):
         sorter().plot(tmp_path / name, format=format)
     assert not (tmp_path / name).exists()
+
+
+async def test_rows_of_a_program_that_declares_no_input_name_it():
+    """All their columns are its inputs, so that none is the target."""
+    generator = sm.Generator(Team, language_model="embedded/nearest")
+    with pytest.raises(sm.DataError, match=r"no row has one: .*declares no input .*: put sm\.Input\(Query\) in front"):
+        await sm.evaluate(generator, [{"text": "a", "team": "b"}], reward="exact_match")
 
 
 async def test_a_misspelt_input_of_a_row_is_named():

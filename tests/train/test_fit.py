@@ -428,6 +428,20 @@ def test_an_exception_in_a_step_changes_nothing():
     assert optimizer.taken.value == 1
 
 
+def test_a_dict_is_an_answer_of_an_optimizer():
+    """As wherever a State is expected; a value that misses its schema, or a path that is not one, is an error."""
+
+    class Plain(Try):
+        async def update(self, state, feedback, bench):
+            return {self.values[0]: self.values[1]}
+
+    _, made = asyncio.run(fit(Plain("0/instructions", "x" * 80)))
+    assert instructions(made) == "x" * 80
+    for path, value, error in (("0/instructions", 7, sm.StateSchemaError), ("0/instruction", "x", sm.StateError)):
+        with pytest.raises(error, match=path):
+            asyncio.run(fit(Plain(path, value)))
+
+
 def test_a_bad_answer_of_an_optimizer_changes_nothing():
     """A path it may not change, a value that misses its schema, or no State."""
     for answer, error in (

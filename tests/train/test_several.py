@@ -66,6 +66,15 @@ def forms(names, folder):
     ]  # fmt: skip
 
 
+async def test_columns_of_the_fields_of_several_are_answered_by_the_form_of_a_row(desk):
+    """A program of one input takes them flat; here nobody knows whose they are."""
+    program, (who, when), _ = desk
+    with pytest.raises(sm.DataError, match=r"no input 'query'.*per input and output: write \{'query': \{'text': "):
+        await sm.load_examples([{"text": "t", "facts": ["f"], who: "billing"}], program=program)
+    with pytest.raises(sm.DataError, match=rf"neither an input.*: write \{{'{when}': \{{'urgent': "):
+        await sm.load_examples([{"query": "t", "facts": ["f"], "urgent": True, who: "billing"}], program=program)
+
+
 async def test_rows_of_every_form_are_scored_and_trained_on(desk, tmp_path):
     """By `exact_match`, by a metric, and by functions of the nest; a part that a target leaves out does not count."""
     program, names, _ = desk
