@@ -371,19 +371,20 @@ def _equal(a: Any, b: Any) -> bool:
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def parse_json(text: str | bytes) -> Json:
+def parse_json(text: str | bytes, limit: int = MAX_DEPTH) -> Json:
     """Parse JSON text from outside, strictly.
 
     Args:
         text: A str, or bytes in UTF-8.
+        limit: How deep it may nest.
 
     Returns:
         The value, in plain dicts and lists.
 
     Raises:
         DataError: It is not JSON, or JSON outside synmod's limits: NaN, a number that overflows, an int over 1,000
-            digits, a lone surrogate, a duplicate key, nesting over 50, trailing text, a byte order mark. Names line
-            and column of a syntax error, else the pointer or the key.
+            digits, a lone surrogate, a duplicate key, deeper nesting, trailing text, a byte order mark. Names line and
+            column of a syntax error, else the pointer or the key.
         ArgumentError: It is neither str nor bytes.
 
     Example:
@@ -392,7 +393,7 @@ def parse_json(text: str | bytes) -> Json:
 
     Source: Python's `json.loads`; differs: nothing is repaired, and deep input is not a RecursionError.
     """
-    return _read(text)[0]
+    return _read(text, limit)[0]
 
 
 def parse_frozen(text: str | bytes) -> Json:
@@ -401,23 +402,23 @@ def parse_frozen(text: str | bytes) -> Json:
     Raises:
         DataError, ArgumentError: As `parse_json`.
     """
-    return _read(text)[1]
+    return _read(text, MAX_DEPTH)[1]
 
 
-def _read(text: str | bytes) -> tuple[Json, Json]:
+def _read(text: str | bytes, limit: int) -> tuple[Json, Json]:
     """Return the value, plain and frozen."""
     try:
-        json = _DECODER.decode(_decoded(text))
+        json = _DECODER.decode(_decode(text))
+        return json, frozen(json, limit)
     except _json.JSONDecodeError as error:
         what = "text after the JSON value" if error.msg == "Extra data" else error.msg
         raise DataError(f"line {error.lineno} column {error.colno}: not JSON: {what}.") from None
     except RecursionError:
-        raise DataError(f"The text nests over {MAX_DEPTH} levels, which is the limit.") from None
+        raise DataError(f"The text nests over {limit} levels, or the stack is almost full.") from None
     except DataError:
         raise
     except ValueError:  # Python does not read an int of that length
         raise DataError(f"An int has over {MAX_DIGITS:,} digits, which is the limit: write a string.") from None
-    return json, frozen(json)
 
 
 def dump_json(json: Json, indent: int | None = None) -> str:
@@ -443,7 +444,7 @@ def dump_json(json: Json, indent: int | None = None) -> str:
     return _ENCODER.encode(json) if indent is None else _json.dumps(json, ensure_ascii=False, indent=indent)
 
 
-def _decoded(text: str | bytes) -> str:
+def _decode(text: str | bytes) -> str:
     """Return the characters; strict UTF-8 without a byte order mark."""
     if isinstance(text, bytes | bytearray):
         try:

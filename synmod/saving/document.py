@@ -11,20 +11,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from math import isfinite
-from typing import Any, Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod import errors, lm
 from synmod.leaves import (
-    MAX_DIGITS,
     Json,
     check_int,
     check_number,
     is_array,
     is_object,
     must_be,
+    parse_json,
     path_str,
     path_text,
     pointer,
@@ -149,7 +148,6 @@ _DEEPEST: Final = 200
 _BLOCK: Final = 2**16
 _NO_MARKS = bytes(byte for byte in range(256) if byte not in b",[]{}")
 _STEP = {ord(","): 0, ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _HIDDEN = "[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 
 
@@ -269,51 +267,9 @@ def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
     for name, _, what in _exceeded(data, _in_force(limits)):
         raise malformed((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
-        text = data.decode()
-        document = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_short
-        )
-        if _SURROGATE.search(data):
-            json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise malformed((), f"not UTF-8 at byte {error.start}.") from None
-    except UnicodeEncodeError:
-        raise malformed((), "a lone surrogate in a string: no UTF-8 file can hold it.") from None
-    except json.JSONDecodeError as error:
-        raise malformed((), f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
-    except RecursionError:
-        raise malformed((), f"nested over {_DEEPEST} levels, or loaded from a stack that is almost full.") from None
-    return document
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object without duplicate keys, of which two parsers could keep different ones."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise malformed((), f"the key {shown(twice)} occurs twice in one object.")
-    return made
-
-
-def _no_constant(word: str) -> NoReturn:
-    """Raise for a constant that Python's parser accepts and JSON does not have."""
-    raise malformed((), f"{word} is not JSON.")
-
-
-def _finite(digits: str) -> float:
-    """Return a number that does not overflow."""
-    number = float(digits)
-    if not isfinite(number):
-        raise malformed((), f"the number {digits[:40]} overflows.")
-    return number
-
-
-def _short(digits: str) -> int:
-    """Return an int of at most `MAX_DIGITS` digits."""
-    if len(digits) > MAX_DIGITS and len(digits.lstrip("-")) > MAX_DIGITS:
-        raise malformed((), f"an int of over {MAX_DIGITS:,} digits.")
-    return int(digits)
+        return parse_json(data, _DEEPEST)
+    except errors.DataError as error:
+        raise malformed((), str(error)) from None
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
