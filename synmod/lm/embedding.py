@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
 from synmod.leaves import Json, aio, check_seconds, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
+from synmod.registry import register_own
 from synmod.scope import NO_USAGE, Usage
 
 from . import options, records
@@ -22,6 +23,7 @@ from .failures import message_in
 from .model import SharedModel, refuse_on_symbols, shared_model
 
 
+@register_own()
 class EmbeddingModel(SharedModel):
     """An embedding model of any provider: from texts to vectors.
 

@@ -17,6 +17,7 @@ from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
 from synmod.errors import BuildError, ConfigError, UnboundModelError
 from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, did_you_mean, frozen_dict
+from synmod.registry import register_own
 from synmod.scope import current_call, reset
 
 from . import options, records
@@ -305,6 +306,7 @@ def unbound_model(
     return kind(str(record.get("model")), name=name, adapter=adapter, **settings)
 
 
+@register_own()
 class LanguageModel(SharedModel):
     """A language model of any provider, shared by any number of modules, tasks, threads and event loops.
 

@@ -39,19 +39,19 @@ _LONGEST_PLACE = 500
 # -- what cannot be loaded ---------------------------------------------------------------------------------------------
 
 
-def load_fault(where: Where, text: str, error: type[errors.LoadError] = errors.LoadError) -> errors.LoadError:
+def load_error(where: Where, text: str, error: type[errors.LoadError] = errors.LoadError) -> errors.LoadError:
     """Return an error whose message begins with the place in the document."""
     place = pointer(where)
     short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."  # a key may be long
     return error(f"{short}: {text}" if place else text, where=place)
 
 
-def malformed(where: Where, text: str) -> errors.LoadError:
+def format_error(where: Where, text: str) -> errors.LoadError:
     """Return the error of something that this format does not allow."""
-    return load_fault(where, text, errors.FormatError)
+    return load_error(where, text, errors.FormatError)
 
 
-def shown(value: Json) -> str:
+def short_text(value: Json) -> str:
     """Return a value from a file as text, shortened: it may be megabytes long."""
     text = "an object" if is_object(value) else "an array" if is_array(value) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
@@ -83,7 +83,7 @@ _WANTED: Final = {dict: "an object", list: "an array", str: "a string", bool: "t
 def check(value: Json, where: Where, kind: type) -> Json:
     """Return a value after checking that it is a dict, list, str or bool."""
     if type(value) is not kind:
-        raise malformed(where, f"wanted {_WANTED[kind]}, got {shown(value)}.")
+        raise format_error(where, f"wanted {_WANTED[kind]}, got {short_text(value)}.")
     return value
 
 
@@ -92,10 +92,10 @@ def check_record(value: Json, where: Where, needed: Sequence[str], optional: Seq
     record = check(value, where, dict)
     for name in needed:
         if name not in record:
-            raise malformed(where, f"the field {name!r} is missing.")
+            raise format_error(where, f"the field {name!r} is missing.")
     for name in record:
         if name not in needed and name not in optional:
-            raise malformed((*where, name), f"unknown field; known are {', '.join([*needed, *optional])}.")
+            raise format_error((*where, name), f"unknown field; known are {', '.join([*needed, *optional])}.")
     return record
 
 
@@ -103,14 +103,14 @@ def check_pairs(value: Json, where: Where) -> Iterator[tuple[Where, Json, Json]]
     """Yield the place and both parts of each pair in an array."""
     for number, pair in enumerate(check(value, where, list)):
         if len(check(pair, (*where, number), list)) != 2:
-            raise malformed((*where, number), "wanted a pair.")
+            raise format_error((*where, number), "wanted a pair.")
         yield (*where, number), *pair
 
 
 def check_index(index: Json, size: int, where: Where, table: str) -> int:
     """Return an index after checking it against the size of its table; a bool is not an index."""
     if type(index) is not int or not 0 <= index < size:
-        raise malformed(where, f"{shown(index)} is not an index into the {size:,} {table}.")
+        raise format_error(where, f"{short_text(index)} is not an index into the {size:,} {table}.")
     return index
 
 
@@ -180,7 +180,7 @@ class FileLimits:
         check_number("FileLimits: max_depth", self.max_depth, 1, _DEEPEST)
 
 
-def _in_force(limits: FileLimits | None) -> FileLimits:
+def _limits_or_default(limits: FileLimits | None) -> FileLimits:
     """Return the limits, the default ones for None.
 
     Raises:
@@ -193,7 +193,7 @@ def _in_force(limits: FileLimits | None) -> FileLimits:
     return limits
 
 
-def _exceeded(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
+def _exceeded_limits(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
     """Yield each limit that a text exceeds, its size and a message; the cheap checks come first.
 
     The number of values may be too large, never too small; the depth is exact for a text that is JSON.
@@ -230,11 +230,11 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     """
     try:
         data = to_json(document, indent=2) + b"\n"
-        found = list(_exceeded(data, _in_force(limits)))
+        excess = list(_exceeded_limits(data, _limits_or_default(limits)))
     except PydanticSerializationError:  # its writer recurses, to about 250 levels
-        data, found = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
+        data, excess = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
     problems = Problems()
-    for name, size, what in found:
+    for name, size, what in excess:
         largest = place(_largest(document)) if name == "max_bytes" else ""
         remedy = f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data out of the file"
         problems.note(largest, what, f"{remedy}: an attribute that is sm.static(...) is not saved")
@@ -243,7 +243,7 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     # characters that a diff would hide or misplace are escaped
     if text.isascii() and "\x7f" not in text:
         return text
-    return re.sub(_HIDDEN, lambda found: f"\\u{ord(found.group()):04x}", text)
+    return re.sub(_HIDDEN, lambda excess: f"\\u{ord(excess.group()):04x}", text)
 
 
 def _largest(part: Any, where: Where = ()) -> Where:
@@ -254,7 +254,7 @@ def _largest(part: Any, where: Where = ()) -> Where:
         return where
     key = max(parts, key=lambda key: parts[key][0])
     size, inner = parts[key]
-    return _largest(inner, (*where, key)) if size * 2 > sum(each for each, _ in parts.values()) else where
+    return _largest(inner, (*where, key)) if size * 2 > sum(length for length, _ in parts.values()) else where
 
 
 def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
@@ -264,12 +264,12 @@ def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
         FormatError: It is not a JSON text, exceeds a limit, or another parser could read it differently: a byte order
             mark, a duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
     """
-    for name, _, what in _exceeded(data, _in_force(limits)):
-        raise malformed((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
+    for name, _, what in _exceeded_limits(data, _limits_or_default(limits)):
+        raise format_error((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
         return parse_json(data, _DEEPEST)
     except errors.DataError as error:
-        raise malformed((), str(error)) from None
+        raise format_error((), str(error)) from None
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def write_document(
     Args:
         kind: One of `SECTIONS`.
         sections: The sections, in the order of the file.
-        limits: What the text must not exceed.
+        limits: The limits of the text.
         models: The language models of the program, whose keys must not be in the text.
         place: Returns the place in the program of a place in the sections, for messages.
 
@@ -326,14 +326,14 @@ def write_document(
     header = {"synmod": FIRST_READERS[FORMAT], "format": FORMAT, "kind": kind}
     text = _text({"header": header, **sections}, limits, place)
     default = lm.current_language_model()
-    every = (*models, default) if default is not None else models
-    known = set(lm.environment_secrets()).union(*(model.known_secrets() for model in every))
-    written = {each: json.dumps(each, ensure_ascii=False)[1:-1] for each in known if len(each) >= _SHORTEST_KEY}
-    secrets = [each for each, escaped in written.items() if escaped in text]
+    all_models = models if default is None else (*models, default)
+    keys = set(lm.environment_secrets()).union(*(model.known_secrets() for model in all_models))
+    long_keys = [key for key in keys if len(key) >= _SHORTEST_KEY]
+    secrets = [key for key in long_keys if json.dumps(key, ensure_ascii=False)[1:-1] in text]
     problems = Problems()
-    for each in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
+    for name in sorted({place(where) for where in _places(sections, (), secrets)}) if secrets else ():
         remedy = "pass it to the live model again after a load (api_key=..., or the environment)"
-        problems.note(each, "a key of a model", remedy)
+        problems.note(name, "a key of a model", remedy)
     problems.raise_if_any()
     return text
 
@@ -358,23 +358,23 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
 
     Args:
         source: The path of a file, or its bytes.
-        limits: What it must not exceed.
+        limits: The limits of its text.
         *kinds: The kinds that the caller accepts; messages name the first.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         LoadError: It is a folder, a pipe or a device.
         FormatError: It is not a JSON text of a format that this release reads, is of another kind, or has a missing or
             unknown section or field.
     """
-    data = source if isinstance(source, bytes) else _file_bytes(source, _in_force(limits).max_bytes)
+    data = source if isinstance(source, bytes) else _file_bytes(source, _limits_or_default(limits).max_bytes)
     document = check(read_json(data, limits), (), dict)
     if "header" not in document:
-        raise malformed((), "no header: this is not a file of synmod, or it is truncated.")
-    header = _checked_header(check(document.pop("header"), ("header",), dict))
+        raise format_error((), "no header: this is not a file of synmod, or it is truncated.")
+    header = _check_header(check(document.pop("header"), ("header",), dict))
     kind = header["kind"]
     if kind not in kinds:
-        raise malformed(
+        raise format_error(
             ("header", "kind"), f"this is a file of kind {kind!r}, wanted {kinds[0]!r}: read it with {_READ_BY[kind]}."
         )
     for migrate in MIGRATIONS[header["format"] - 1 :]:
@@ -382,22 +382,26 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
     return check_record(document, (), SECTIONS[kind], OPTIONAL.get(kind, ()))
 
 
-def _checked_header(header: dict[str, Json]) -> dict[str, Any]:
+def _check_header(header: dict[str, Json]) -> dict[str, Any]:
     """Return the header after checking it; the format comes first, since a newer one may have another header."""
     version, release, kind = (header.get(name) for name in ("format", "synmod", "kind"))
     if type(version) is not int or version < 1:
-        raise malformed(("header", "format"), f"{shown(version)} is not a format: wanted an int from 1 to {FORMAT}.")
-    known = isinstance(release, str) and re.fullmatch(_RELEASE, release, re.ASCII)
+        raise format_error(
+            ("header", "format"), f"{short_text(version)} is not a format: wanted an int from 1 to {FORMAT}."
+        )
+    is_release = isinstance(release, str) and re.fullmatch(_RELEASE, release, re.ASCII)
     if version > FORMAT:
-        raise malformed(
+        raise format_error(
             ("header", "format"),
             f"format {version}, and this release reads up to format {FORMAT}: "
-            f"upgrade to synmod-lm >= {release if known else 'the release that wrote it'}.",
+            f"upgrade to synmod-lm >= {release if is_release else 'the release that wrote it'}.",
         )
     if not isinstance(kind, str) or kind not in SECTIONS:
-        raise malformed(("header", "kind"), f"{shown(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}.")
-    if not known:
-        raise malformed(("header", "synmod"), f"{shown(release)} is not a release.")
+        raise format_error(
+            ("header", "kind"), f"{short_text(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}."
+        )
+    if not is_release:
+        raise format_error(("header", "synmod"), f"{short_text(release)} is not a release.")
     return check_record(header, ("header",), ("synmod", "format", "kind"))
 
 
@@ -405,19 +409,19 @@ def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     """Return the content of a regular file, at most `most + 1` bytes.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         LoadError: It is a folder, a pipe or a device, or its content cannot be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)  # without waiting: opening a pipe would wait for a writer
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise load_fault((), "this is not a regular file, but a folder, pipe, socket or device.")
+            raise load_error((), "this is not a regular file, but a folder, pipe, socket or device.")
         data = b""
         while len(data) <= most and (block := os.read(descriptor, most + 1 - len(data))):
             data += block
     except OSError as error:  # which has no path, unlike that of opening
-        raise load_fault((), f"the file cannot be read: {error.strerror}.") from error
+        raise load_error((), f"the file cannot be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
     return data

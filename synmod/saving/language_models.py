@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from synmod import errors, leaves, lm, registry
 
-from .document import Where, check, check_record, load_fault, malformed, shown
-from .names import Resolver, fitting
+from .document import Where, check, check_record, format_error, load_error, short_text
+from .names import Resolver, check_class
 from .providers import is_model_name
 
 _LISTED: Final = 100
@@ -51,7 +51,7 @@ def lm_record(
     if not unbound and type(model) is not lm.LanguageModel and get_config is not None:
         record["config"] = get_config()
     if "config" in record:
-        record["config"] = {key: term(each) for key, each in record["config"].items()}
+        record["config"] = {key: term(argument) for key, argument in record["config"].items()}
     if not unbound:
         settings = model.settings
         record |= {
@@ -61,7 +61,7 @@ def lm_record(
             "supply": list(settings.supply),
             **({"limit": settings.limit.numbers()} if settings.limit is not None else {}),
         }
-    fallback = [reference(each)["language_model"] for each in model.fallback]
+    fallback = [reference(argument)["language_model"] for argument in model.fallback]
     return record | ({"fallback": fallback} if fallback else {})
 
 
@@ -84,23 +84,23 @@ def check_lm(
     """
     where = ("language_models", name)
     if not name:
-        raise malformed(where, "a language model needs a name.")
+        raise format_error(where, "a language model needs a name.")
     kind = check(record, where, dict).get("type", "")
     if kind is None:
         check_record(record, where, ("type",))
         return
     check_record(record, where, ("type", "model", *_SETTINGS, "defaults", "supply"), ("config", "limit", "fallback"))
-    for field, wanted in lm_faults(record):
-        raise malformed((*where, field), f"{shown(record[field])} is not allowed here, wanted {wanted}.")
-    found = resolver.find_or_none(kind, (*where, "type"))
-    if found is not None:
-        fitting(found, (*where, "type"), lambda found: issubclass(found, lm.SharedModel), "a class of language models")
+    for field, expected in lm_faults(record):
+        raise format_error((*where, field), f"{short_text(record[field])} is not allowed here, wanted {expected}.")
+    cls = resolver.find_or_none(kind, (*where, "type"))
+    if cls is not None:
+        check_class(cls, (*where, "type"), lambda cls: issubclass(cls, lm.SharedModel), "a class of language models")
         is_named = not (is_supplied or record["supply"] or "config" in record)
         fault = model_fault(record["model"], name) if is_named else None
         if fault is not None:
-            raise malformed((*where, "model"), fault)
-    if found is lm.LanguageModel and "config" in record:
-        raise malformed((*where, "config"), "only a subclass has a config.")
+            raise format_error((*where, "model"), fault)
+    if cls is lm.LanguageModel and "config" in record:
+        raise format_error((*where, "config"), "only a subclass has a config.")
     for argument, term in check(record.get("config", {}), (*where, "config"), dict).items():
         read(term, (*where, "config", argument))
 
@@ -115,15 +115,15 @@ def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
 
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
-        for place, each in enumerate(fallback):
-            if each not in records or lm.EmbeddingModel in (_kind(records[name]), _kind(records[each])):
+        for place, target in enumerate(fallback):
+            if target not in records or lm.EmbeddingModel in (_kind(records[name]), _kind(records[target])):
                 where = ("language_models", name, "fallback", place)
-                raise malformed(where, f"{shown(each)} is not among the language_models of this file.")
+                raise format_error(where, f"{short_text(target)} is not among the language_models of this file.")
     try:
         TopologicalSorter(names).prepare()
     except CycleError as error:
         where = ("language_models", error.args[1][0], "fallback")
-        raise malformed(where, f"the fallbacks form a cycle: {' -> '.join(error.args[1][:_LISTED])}.") from None
+        raise format_error(where, f"the fallbacks form a cycle: {' -> '.join(error.args[1][:_LISTED])}.") from None
 
 
 def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
@@ -132,7 +132,7 @@ def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
     limit, fallback = record.get("limit", {"rpm": 1}), record.get("fallback", [""])
     is_limit = leaves.is_object(limit) and bool(limit) and {*limit} <= {*_LIMITS}
     is_limit = is_limit and all(type(number) is int and number > 0 for number in limit.values())
-    is_named = leaves.is_array(fallback) and bool(fallback) and all(type(each) is str for each in fallback)
+    is_named = leaves.is_array(fallback) and bool(fallback) and all(type(target) is str for target in fallback)
     is_plain = isinstance(model, str) and lm.MODEL_STRING.fullmatch(model)
     is_sampling = leaves.is_object(defaults) and {*defaults} <= {*lm.SAMPLING}
     is_ordered = isinstance(supply, list) and [name for name in _SUPPLIED if name in supply] == supply
@@ -146,17 +146,18 @@ def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:
         ("limit", is_limit, f"whole numbers above 0 under {', '.join(_LIMITS)}"),
         ("fallback", is_named, "a list of saved names"),
     ]
-    return [(field, wanted) for field, holds, wanted in rules if not holds]
+    return [(field, expected) for field, holds, expected in rules if not holds]
 
 
 def model_fault(text: str, name: str) -> str | None:
     """Return why a text of a file may not become a model; None if it may."""
     if is_model_name(text):
         return None
+    key, model = short_text(name), short_text(text)
     return (
-        f"{shown(text)} is not the name of a model as its provider spells them, or not of a provider that is known "
-        "here. It may lead to another host, region or endpoint, and a file must not choose where keys are sent. If you "
-        f"trust it, write load(..., language_models={{{shown(name)}: sm.LanguageModel({shown(text)})}})."
+        f"{model} is not the name of a model as its provider spells them, or not of a provider that is known here. It "
+        "may lead to another host, region or endpoint, and a file must not choose where keys are sent. If you trust "
+        f"it, write load(..., language_models={{{key}: sm.LanguageModel({model})}})."
     )
 
 
@@ -183,15 +184,15 @@ class SuppliedModels:
         ConfigError: A value is neither a model of the kind that was saved nor a model string.
     """
 
-    def __init__(self, given: Any, records: Mapping[str, leaves.Json], nodes: leaves.Json) -> None:
+    def __init__(self, models: Any, records: Mapping[str, leaves.Json], nodes: leaves.Json) -> None:
         self._records, self._nodes = records, nodes
         self._for_all: lm.LanguageModel | None = None
-        self._given: Mapping[str, Any] = {} if given is None else given
-        if isinstance(given, str | lm.LanguageModel):
-            self._given, self._for_all = {}, lm.shared_model(lm.LanguageModel, given, "language_models")
-        elif not hasattr(self._given, "items"):
+        self._caller_models: Mapping[str, Any] = {} if models is None else models
+        if isinstance(models, str | lm.LanguageModel):
+            self._caller_models, self._for_all = {}, lm.shared_model(lm.LanguageModel, models, "language_models")
+        elif not hasattr(self._caller_models, "items"):
             raise errors.ArgumentError(
-                f"language_models is a {type(given).__name__}, wanted a mapping from saved name to a LanguageModel or "
+                f"language_models is a {type(models).__name__}, wanted a mapping from saved name to a LanguageModel or "
                 "a model string, or one of these for all."
             )
         self.by_name = self._by_name()
@@ -199,26 +200,28 @@ class SuppliedModels:
     def _by_name(self) -> dict[str, lm.SharedModel]:
         """Return the models by saved name; `m` serves `m#2` too."""
         if self._for_all is not None:
-            named = self._records.items()
-            return {name: self._for_all for name, record in named if _kind(record) is lm.LanguageModel}
+            records = self._records.items()
+            return {name: self._for_all for name, record in records if _kind(record) is lm.LanguageModel}
         bases = {name: name.partition("#")[0] for name in self._records}
-        for name in self._given:
+        for name in self._caller_models:
             if name not in bases and name not in bases.values() and name not in self._texts:
-                known = list(bases)[:_LISTED]
-                raise load_fault(
+                saved_names = list(bases)[:_LISTED]
+                raise load_error(
                     ("language_models",),
-                    f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, known)} "
-                    f"The file has {', '.join(map(shown, known)) or 'none'}.",
+                    f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, saved_names)} "
+                    f"The file has {', '.join(map(short_text, saved_names)) or 'none'}.",
                 )
-        keys = {name: name if name in self._given else base for name, base in bases.items()}
+        keys = {name: name if name in self._caller_models else base for name, base in bases.items()}
         return {
-            name: self._model_for(_kind(self._records[name]), key) for name, key in keys.items() if key in self._given
+            name: self._model_for(_kind(self._records[name]), key)
+            for name, key in keys.items()
+            if key in self._caller_models
         }
 
     def _model_for(self, kind: type[Any], key: str) -> lm.SharedModel:
         """Return the caller's model of this kind."""
         with lm.text_rules(None):  # the caller's own strings may name anything
-            return lm.shared_model(kind, self._given[key], f"language_models[{key!r}]")
+            return lm.shared_model(kind, self._caller_models[key], f"language_models[{key!r}]")
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -238,8 +241,8 @@ class SuppliedModels:
         return texts
 
     def stand_in(self, kind: type[Any], text: str) -> lm.SharedModel | None:
-        """Return the caller's model for a text of the file that is to become one; None if there is none."""
-        if text not in self._given and not isinstance(self._for_all, kind):
+        """Return the caller's model for a text of the file that is to become one; else None."""
+        if text not in self._caller_models and not isinstance(self._for_all, kind):
             return None
         return (self._for_all or self._model_for(kind, text)) if text in self._texts else None
 
@@ -249,7 +252,7 @@ class SuppliedModels:
         Raises:
             ConfigError: The file holds the text or the end of it, and the caller passes no model for it.
         """
-        fault = None if text in self._given or self._for_all else model_fault(text, text)
+        fault = None if text in self._caller_models or self._for_all else model_fault(text, text)
         steps = text.split("/") if fault else ()
         if fault and any("/".join(steps[place:]) in self._texts for place in range(len(steps))):
             raise errors.ConfigError(fault)
@@ -278,7 +281,7 @@ class SuppliedModels:
             if (model := self.stand_in(kind, text)) is not None:
                 config[argument], settled[text] = {"language_model": text}, model
             elif (fault := model_fault(text, text)) is not None:
-                raise malformed((*where, argument, "json"), fault)
+                raise format_error((*where, argument, "json"), fault)
         return settled
 
 
@@ -311,10 +314,10 @@ def make_lm(
     limit = {"limit": lm.Limit(**record["limit"])} if "limit" in record else {}
     if cls is None or record["supply"]:
         needs = [*record["supply"], *([f"the class {record['type']!r}"] if cls is None else [])]
-        kept, cls = {**record, "config": arguments} if "config" in record else record, _kind(record)
+        rest, cls = {**record, "config": arguments} if "config" in record else record, _kind(record)
         if cls is lm.EmbeddingModel:
             settings = {key: arguments[key] for key in _OF_EMBEDDINGS if key in arguments}
-        arguments = {"kind": cls, "name": name, "record": kept, "needs": needs, **settings}
+        arguments = {"kind": cls, "name": name, "record": rest, "needs": needs, **settings}
         make: Callable[..., lm.SharedModel] = lm.unbound_model
     else:
         if "config" not in record:
@@ -323,4 +326,4 @@ def make_lm(
     try:
         return make(**arguments, **limit)
     except (errors.SynmodError, TypeError) as error:
-        raise load_fault(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error
+        raise load_error(("language_models", name), f"{cls.__qualname__} cannot be made: {error}") from error

@@ -8,13 +8,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from synmod import data, errors, flow, leaves, lm, module, registry
-from synmod.tree import Intermediate, Memory, OptState, Param, Stat, Variable
+from synmod import data, errors, flow, leaves, module, registry
 
-from .document import Where, check, check_record, load_fault, shown
-
-for _own in (lm.EmbeddingModel, Intermediate, lm.LanguageModel, Memory, OptState, Param, Stat, Variable):
-    registry.register_own()(_own)
+from .document import Where, check, check_record, load_error, short_text
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
@@ -46,16 +42,16 @@ class Resolver:
         Raises:
             LoadError: It is not an id, or not registered.
         """
-        found = self.find_or_none(public_id, where)
-        if found is None:
-            package = str(public_id).partition(">")[0]
-            raise load_fault(
+        target = self.find_or_none(public_id, where)
+        if target is None:
+            name, package = short_text(public_id), short_text(str(public_id).partition(">")[0])
+            raise load_error(
                 where,
-                f"{shown(public_id)} is not registered. Import the package that registers it ({shown(package)}) before "
-                f"loading; the loader never imports it. Or pass custom_objects={{{shown(public_id)}: ...}}."
+                f"{name} is not registered. Import the package that registers it ({package}) before loading; the "
+                f"loader never imports it. Or pass custom_objects={{{name}: ...}}."
                 f"{leaves.did_you_mean(public_id, registry.registered())}",
             )
-        return found
+        return target
 
     def find_or_none(self, public_id: Any, where: Where) -> Any:
         """Return the object of an id, None where it is not registered or the caller maps it to None.
@@ -64,19 +60,19 @@ class Resolver:
             LoadError: It is not an id.
         """
         if type(public_id) is not str or not re.fullmatch(_ID, public_id, re.ASCII):
-            text = f"{shown(public_id)} is not an id: ids have the form 'package>Name'; an import path is not one."
-            raise load_fault(where, text)
+            text = f"{short_text(public_id)} is not an id: ids have the form 'package>Name'; an import path is not one."
+            raise load_error(where, text)
         if public_id not in self._found:
             self._found[public_id] = self._look_up(public_id, where)
         return self._found[public_id]
 
-    def find_class(self, public_id: Any, where: Where, fits: Callable[[type], bool], wanted: str) -> type:
+    def find_class(self, public_id: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
         """Return the class of an id.
 
         Raises:
             LoadError: It is not registered, or an object of another kind.
         """
-        return fitting(self.find(public_id, where), where, fits, wanted)
+        return check_class(self.find(public_id, where), where, fits, expected)
 
     def _look_up(self, public_id: str, where: Where) -> Any:
         """Return what the caller's objects have under an id or its bare name, else what the registry has."""
@@ -86,23 +82,23 @@ class Resolver:
             return registry.lookup(public_id)
         if key == bare and self._bare.setdefault(bare, public_id) != public_id:
             text = f"{bare!r} in custom_objects could mean {self._bare[bare]!r} or {public_id!r}: write the id."
-            raise load_fault(where, text)
-        found = self._custom[key]
-        if found is not None:
-            registry.check_registrable(found, key)
-        return found
+            raise load_error(where, text)
+        target = self._custom[key]
+        if target is not None:
+            registry.check_registrable(target, key)
+        return target
 
 
-def fitting(found: Any, where: Where, fits: Callable[[type], bool], wanted: str) -> type:
+def check_class(target: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
     """Return the object of an id after checking that it is a class of the wanted kind.
 
     Raises:
         LoadError: It is another class, or a function.
     """
-    if not isinstance(found, type) or not fits(found):
-        kind = "class" if isinstance(found, type) else "function"
-        raise load_fault(where, f"this is the {kind} {found.__qualname__}, wanted {wanted}.")
-    return found
+    if not isinstance(target, type) or not fits(target):
+        kind = "class" if isinstance(target, type) else "function"
+        raise load_error(where, f"this is the {kind} {target.__qualname__}, wanted {expected}.")
+    return target
 
 
 @contextmanager
@@ -124,7 +120,7 @@ def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) ->
     except Exception as error:
         place = "" if path is None else f"{path()!r} "
         text = f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
-        raise load_fault(where, text) from error
+        raise load_error(where, text) from error
 
 
 # -- attributes --------------------------------------------------------------------------------------------------------
@@ -148,10 +144,10 @@ def attribute_fault(cls: type, name: str) -> str | None:
         return "an attribute with the name of the base class's own bookkeeping"
     for base in cls.__mro__:
         if name in vars(base):
-            found: object = vars(base)[name]
-            if isinstance(found, types.MemberDescriptorType) and base is not module.Module:
+            member: object = vars(base)[name]
+            if isinstance(member, types.MemberDescriptorType) and base is not module.Module:
                 return None
-            if hasattr(type(found), "__get__"):
+            if hasattr(type(member), "__get__"):
                 return f"an attribute that hides {name!r} of class {base.__name__}"
     if issubclass(cls, module.Module) and name in module.declaration_of(cls).reserved:
         return f"an attribute that hides {name!r} of Module"
@@ -165,7 +161,7 @@ _IDS: dict[int, str] = {}
 """The ids of unknown data models, by identity of the symbols and values that stand in for them, while these live."""
 
 
-def keep_id(stand_in: Any, public_id: str | None) -> Any:
+def remember_id(stand_in: Any, public_id: str | None) -> Any:
     """Return a symbol or value after noting the id of its data model, which is not known in this process."""
     if public_id is not None:
         _IDS[id(stand_in)] = public_id
@@ -173,7 +169,7 @@ def keep_id(stand_in: Any, public_id: str | None) -> Any:
     return stand_in
 
 
-def named_schema(declared: Any) -> tuple[str | None, data.Schema]:
+def id_and_schema(declared: Any) -> tuple[str | None, data.Schema]:
     """Return the id and the schema of a class, symbol or value, of the class of an instance, or of part of a graph."""
     if isinstance(declared, flow.Declared):
         if declared.data_model is None:
@@ -193,19 +189,19 @@ class ModelEntry(NamedTuple):
     schema: data.Schema
 
 
-def checked_value(schema: data.Schema | None, value: leaves.Json, where: Where) -> leaves.Json:
+def validate_value(schema: data.Schema | None, value: leaves.Json, where: Where) -> leaves.Json:
     """Return a frozen value after validating it, if a schema is given.
 
     Raises:
         LoadError: It is not JSON, or does not satisfy the schema.
     """
     try:
-        found = leaves.frozen(value)
+        json = leaves.frozen(value)
         if schema is not None:
-            data.validate(schema, found, "a value")
+            data.validate(schema, json, "a value")
     except (errors.SchemaError, errors.DataError) as error:
-        raise load_fault(where, str(error)) from error
-    return found
+        raise load_error(where, str(error)) from error
+    return json
 
 
 def read_data_model(
@@ -221,25 +217,27 @@ def read_data_model(
     check(record.get("title", ""), (*where, "title"), str)
     schema = read_schema(record["schema"], (*where, "schema"), "object")
     name = record.get("name")
-    found = resolver.find_or_none(name, (*where, "name")) if "name" in record else None
-    if found is None:
+    target = resolver.find_or_none(name, (*where, "name")) if "name" in record else None
+    if target is None:
         return ModelEntry(name, None, schema)
-    cls = fitting(found, (*where, "name"), lambda found: issubclass(found, data.DataModel), "a DataModel")
-    known = data.schema_of_class(cls)
-    if known is not schema and not data.json_equal(known, schema):
-        raise load_fault(
+    cls = check_class(target, (*where, "name"), lambda target: issubclass(target, data.DataModel), "a DataModel")
+    current = data.schema_of_class(cls)
+    if current is not schema and not data.json_equal(current, schema):
+        raise load_error(
             where,
-            f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, known)}\nTo take the "
+            f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, current)}\nTo take the "
             f"schema of the file, pass custom_objects={{{name!r}: None}}; else save the program with the class it was "
             "made with.",
         )
     return ModelEntry(name, cls, schema)
 
 
-def _difference(stored: data.Schema, known: data.Schema) -> str:
+def _difference(stored: data.Schema, current: data.Schema) -> str:
     """Return the lines in which two schemas differ, whatever the order of their keys."""
     from difflib import unified_diff
 
-    before, after = (json.dumps(data.thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, known))
+    before, after = (
+        json.dumps(data.thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, current)
+    )
     lines = list(unified_diff(before, after, "the file", "the class", lineterm="", n=0))[:_LISTED]
     return "\n".join(line[:_LISTED] for line in lines if not line.startswith("@@"))

@@ -19,21 +19,31 @@ from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive,
 from synmod.module import Module, note_loaded, read_build_config, seal
 from synmod.tree import NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
-from .document import FileLimits, Where, check, check_record, in_file, load_fault, malformed, read_document, read_json
+from .document import (
+    FileLimits,
+    Where,
+    check,
+    check_record,
+    format_error,
+    in_file,
+    load_error,
+    read_document,
+    read_json,
+)
 from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, make_lm
-from .names import checked_value, named_schema, user_code
+from .names import id_and_schema, user_code, validate_value
 from .records import (
     NO_VALUE,
     NodeEntry,
+    argument_nodes,
     arguments_in_state,
     check_nodes,
     check_variable,
     is_required,
-    needed_nodes,
-    restored_flow,
+    read_flow,
     with_schemas,
 )
-from .terms import Place, Term, TermReader, TermWriter, references
+from .terms import Term, TermReader, TermWriter, ValuePlace, references
 
 LanguageModels = Mapping[str, lm.SharedModel | str] | lm.LanguageModel | str | None
 Indexes = Mapping[str, retrieval.Index] | retrieval.Index | None
@@ -56,7 +66,7 @@ def loads(
     """Return the program of a text. It is as safe as reading the text: only registered classes resolve.
 
     Args:
-        text: What `dumps` returned, as str or UTF-8 bytes.
+        text: The text that `dumps` returned, as str or UTF-8 bytes.
         language_models: Live models or model strings by saved name, or by a text that the file holds as an argument or
             attribute; or one for all. What is not mapped is made from its record or text, with keys found in the
             reader's own environment at call time, if it is the name of a model as its provider spells them.
@@ -64,7 +74,7 @@ def loads(
             alone, and its search a ConfigError.
         custom_objects: Classes and functions by id or bare name, for this call; None for the id of a data
             model takes the schema of the file.
-        limits: What the text must not exceed.
+        limits: The limits of the text.
 
     Returns:
         The program; `dumps` of it is the same text.
@@ -114,7 +124,7 @@ def load(
         The program.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         FormatError, LoadError, RegistryError, ArgumentError, ConfigError: As in `loads`; a pipe or device is a
             LoadError too.
 
@@ -169,7 +179,7 @@ def _program(
             if "state" in sections:
                 _apply(root, sections["state"])
     except GraphError as error:  # such as an empty key on the way to a node
-        raise load_fault(("graph",), str(error)) from error
+        raise load_error(("graph",), str(error)) from error
     return root
 
 
@@ -194,9 +204,9 @@ class _Loader:
         """What was made or adopted, by the kind of term that refers to it and its index or name."""
         self._references: dict[int, Term] = {}
         """The terms of these objects, by identity."""
-        self._late: dict[int, set[str]] = {}
+        self._assigned_after_init: dict[int, set[str]] = {}
         """The recorded attributes that the constructor of each module has not made."""
-        self._variables = [check_variable(number, each, self._terms) for number, each in enumerate(variables)]
+        self._variables = [check_variable(number, variable, self._terms) for number, variable in enumerate(variables)]
         self._nodes = check_nodes(nodes, self._terms)
         supplied = self.supplied = SuppliedModels(language_models, self._models, nodes)
         for name, model in self._models.items():
@@ -218,55 +228,55 @@ class _Loader:
             self._models.setdefault(name, {"type": None})
         return settled
 
-    def _enter_indexes(self, given: Any) -> None:
+    def _enter_indexes(self, indexes: Any) -> None:
         """Note the indexes of the caller.
 
         Raises:
-            LoadError: A name is not in the file ('Did you mean'), or stands for two indexes.
-            ArgumentError: What was given is not an index.
+            LoadError: A name is not in the file ('Did you mean'), or two indexes share it.
+            ArgumentError: One is not an index.
         """
-        named = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, retrieval.Index)]
-        entries = dict(named)
-        supplied: Mapping[str, Any] = {} if given is None else dict.fromkeys(entries, given)
-        if isinstance(given, Mapping):
-            supplied = cast("Mapping[str, Any]", given)
+        by_name = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, retrieval.Index)]
+        entries = dict(by_name)
+        supplied: Mapping[str, Any] = {} if indexes is None else dict.fromkeys(entries, indexes)
+        if isinstance(indexes, Mapping):
+            supplied = cast("Mapping[str, Any]", indexes)
         for name, index in supplied.items():
             if not isinstance(index, retrieval.Index):
                 raise ArgumentError(f"indexes: {index!r:.100} is not an Index; write indexes={{{name!r}: index}}.")
             if name not in entries:
-                known = ", ".join(map(repr, entries)) or "none"
+                names = ", ".join(map(repr, entries)) or "none"
                 hint = did_you_mean(name, entries)
-                raise load_fault(("graph",), f"no index {name!r} in this file; it has {known}.{hint}")
-        for name, entry in named:
+                raise load_error(("graph",), f"no index {name!r} in this file; it has {names}.{hint}")
+        for name, entry in by_name:
             if name in supplied:
-                if entries[name] is not entry and not isinstance(given, retrieval.Index):
-                    raise load_fault(entry.where, f"two indexes are named {name!r}: save them under two names.")
+                if entries[name] is not entry and not isinstance(indexes, retrieval.Index):
+                    raise load_error(entry.where, f"two indexes are named {name!r}: save them under two names.")
                 self._enter("node", entry.index, supplied[name])
 
     def _check_reached(self) -> None:
         """Check that the root leads to everything in the tables, and that each value is where it belongs."""
-        walked = self._reached(lambda entry: [term for _, term in entry.pairs()])
-        found = self._reached(lambda entry: [*(term for _, term in entry.pairs()), *entry.beside()])
+        walked = self._find_reachable(lambda entry: [term for _, term in entry.pairs()])
+        reachable = self._find_reachable(lambda entry: [*(term for _, term in entry.pairs()), *entry.other_terms()])
         for table, size in (("node", len(self._nodes)), ("variable", len(self._variables))):
             for number in range(size):
-                if (table, number) not in found:
-                    raise malformed(("graph", f"{table}s", number), "nothing in the graph leads here.")
+                if (table, number) not in reachable:
+                    raise format_error(("graph", f"{table}s", number), "nothing in the graph leads here.")
         for number, entry in enumerate(self._variables):
             if (entry.value is NO_VALUE) != (("variable", number) in walked):
                 text = "a Variable has the field 'value' if no path leads to it; else its value is in `state`."
-                raise malformed(("graph", "variables", number), text)
+                raise format_error(("graph", "variables", number), text)
 
-    def _reached(self, terms_of: Callable[[NodeEntry], list[Json]]) -> set[tuple[str, int]]:
+    def _find_reachable(self, terms_of: Callable[[NodeEntry], list[Json]]) -> set[tuple[str, int]]:
         """Return the nodes and Variables that the root leads to."""
-        found: set[tuple[str, int]] = set()
+        reachable: set[tuple[str, int]] = set()
         pending = [self._root]
         while pending:
             for reference in references(pending.pop()):
-                if reference not in found:
-                    found.add(reference)
+                if reference not in reachable:
+                    reachable.add(reference)
                     if reference[0] == "node":
                         pending += terms_of(self._nodes[reference[1]])
-        return found
+        return reachable
 
     # -- making
 
@@ -326,19 +336,21 @@ class _Loader:
                 waiting += model.get("fallback", ())
         for name in new:
             if fallback := self._models[name].get("fallback"):
-                self._made["language_model", name].fallback = [self._made["language_model", each] for each in fallback]
+                self._made["language_model", name].fallback = [
+                    self._made["language_model", target] for target in fallback
+                ]
 
     def _node(self, entry: NodeEntry) -> Any:
         return self._made["node", entry.index]
 
-    def _make(self, wanted: NodeEntry) -> None:
+    def _make(self, root: NodeEntry) -> None:
         """Make a node after the nodes that its constructor is given; these may be nested thousands deep."""
-        waiting = [wanted]
+        waiting = [root]
         while waiting:
             entry = waiting[-1]
             if ("node", entry.index) in self._made:
                 waiting.pop()
-            elif missing := [index for index in needed_nodes(entry.record) if ("node", index) not in self._made]:
+            elif missing := [index for index in argument_nodes(entry.record) if ("node", index) not in self._made]:
                 waiting += [self._nodes[index] for index in missing]
             else:
                 self._construct(entry)
@@ -359,7 +371,7 @@ class _Loader:
             else:
                 node = entry.impl.make(frozen(record["metadata"]))
         if type(node) is not cls:
-            raise load_fault(entry.where, f"{cls.__qualname__} made a {type(node).__name__} instead of itself.")
+            raise load_error(entry.where, f"{cls.__qualname__} made a {type(node).__name__} instead of itself.")
         self._enter("node", entry.index, node)
         self._adopt(entry, node)
 
@@ -376,16 +388,16 @@ class _Loader:
 
     def _path(self, entry: NodeEntry) -> str:
         """Return the path of a node in the program, for messages."""
-        above: dict[int, tuple[int, str]] = {}
-        for each in self._nodes:
-            for key, term in each.pairs():
+        parents: dict[int, tuple[int, str]] = {}
+        for parent in self._nodes:
+            for key, term in parent.pairs():
                 for kind, index in references(term):
-                    if kind == "node" and index > each.index:
-                        above.setdefault(index, (each.index, str(key)))
+                    if kind == "node" and index > parent.index:
+                        parents.setdefault(index, (parent.index, str(key)))
         steps: list[str] = []
         index = entry.index
-        while index in above:
-            index, step = above[index]
+        while index in parents:
+            index, step = parents[index]
             steps.append(escape_step(step))
         return "/".join(reversed(steps)) or "the root"
 
@@ -393,15 +405,15 @@ class _Loader:
 
     def _adopt(self, entry: NodeEntry, node: Any) -> None:
         """Adopt what a constructor has made: children before the modules whose arguments they may be."""
-        found = {entry.index: node}
+        live_nodes = {entry.index: node}
         order = [entry]
         for holder in order:  # grows while modules hold further ones
-            present = dict(holder.impl.pairs(found[holder.index]))
+            present = dict(holder.impl.pairs(live_nodes[holder.index]))
             for key, term in holder.pairs():
                 if key in present:
-                    self._pair(term, present[key], found, order)
+                    self._pair(term, present[key], live_nodes, order)
         for child in reversed(order[1:]):
-            live = found[child.index]
+            live = live_nodes[child.index]
             if self._is_new("node", child.index, live) and self._is_as_recorded(child, live):
                 self._enter("node", child.index, live)
 
@@ -409,20 +421,20 @@ class _Loader:
         """Whether the record has no object yet, and the object no record."""
         return (kind, key) not in self._made and id(live) not in self._references
 
-    def _pair(self, term: Term, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
+    def _pair(self, term: Term, live: Any, live_nodes: dict[int, Any], order: list[NodeEntry]) -> None:
         """Pair the nodes and Variables of a term with the live ones in the same places."""
         ((kind, payload),) = term.items()
         if kind in ("node", "variable"):
-            self._claim(kind, payload, live, found, order)
+            self._claim(kind, payload, live, live_nodes, order)
         elif kind in ("list", "tuple") and type(live).__name__ == kind:
             for part, value in zip(payload, live, strict=False):
-                self._pair(part, value, found, order)
+                self._pair(part, value, live_nodes, order)
         elif kind == "dict" and isinstance(live, dict):
             for key, part in payload:
                 if key in live:
-                    self._pair(part, live[key], found, order)
+                    self._pair(part, live[key], live_nodes, order)
 
-    def _claim(self, kind: str, index: int, live: Any, found: dict[int, Any], order: list[NodeEntry]) -> None:
+    def _claim(self, kind: str, index: int, live: Any, live_nodes: dict[int, Any], order: list[NodeEntry]) -> None:
         """Adopt a Variable for its record; note a node, which may be adopted after its children."""
         if not self._is_new(kind, index, live):
             return
@@ -432,8 +444,8 @@ class _Loader:
                 self._enter(kind, index, live)
                 value = live.snapshot()[0] if entry.value is NO_VALUE else entry.value
                 live.restore((value, 0, entry.metadata, entry.schema))
-        elif index not in found and type(live) is self._nodes[index].cls:
-            found[index] = live
+        elif index not in live_nodes and type(live) is self._nodes[index].cls:
+            live_nodes[index] = live
             order.append(self._nodes[index])
 
     def _is_as_recorded(self, entry: NodeEntry, live: Any) -> bool:
@@ -451,13 +463,13 @@ class _Loader:
         except SynmodError:
             return False
         same_names = config.keys() == recorded.keys()
-        return same_names and self._written({name: config[name] for name in recorded}) == to_json(recorded)
+        return same_names and self._encode({name: config[name] for name in recorded}) == to_json(recorded)
 
-    def _written(self, values: Mapping[str, Any]) -> bytes | None:
+    def _encode(self, values: Mapping[str, Any]) -> bytes | None:
         """Return live values as a file has them; None if one cannot be written, or holds what no record describes."""
         terms = TermWriter(self._reference, self._index)
         try:
-            written = {name: terms.term(value, Place(str, "")) for name, value in values.items()}
+            written = {name: terms.term(value, ValuePlace(str, "")) for name, value in values.items()}
         except (SynmodError, LookupError):
             return None
         return None if terms.problems else to_json(written)
@@ -481,7 +493,7 @@ class _Loader:
         Raises:
             LookupError: The document does not have it.
         """
-        public_id, schema = named_schema(declared)
+        public_id, schema = id_and_schema(declared)
         for number, entry in enumerate(self._terms.tables["data_model"]):
             if entry.public_id == public_id and (entry.schema is schema or json_equal(entry.schema, schema)):
                 return number
@@ -502,7 +514,7 @@ class _Loader:
     def _value(self, term: Term, present: Any, where: Where) -> Any:
         """Return the value of a term; the present one if it is equal, since other attributes may share it."""
         is_plain = present is not NO_VALUE and not any(references(term))
-        if is_plain and self._written({"": present}) == to_json({"": term}):
+        if is_plain and self._encode({"": present}) == to_json({"": term}):
             return present
         return self._terms.read(term, where)
 
@@ -515,11 +527,11 @@ class _Loader:
         assert entry.impl.init is not None
         entry.impl.init(module, [pair for pair in values.items() if present.get(pair[0], NO_VALUE) is not pair[1]])
         attributes = vars(module)
-        wanted = [key for key in values if key in attributes]
-        known = set(wanted)
-        if [key for key in attributes if key in known] != wanted:
-            items = [item for item in attributes.items() if item[0] not in known]
-            items += [(key, attributes[key]) for key in wanted]
+        order = [key for key in values if key in attributes]
+        recorded = set(order)
+        if [key for key in attributes if key in recorded] != order:
+            items = [item for item in attributes.items() if item[0] not in recorded]
+            items += [(key, attributes[key]) for key in order]
             attributes.clear()
             attributes.update(items)
         return present
@@ -536,7 +548,7 @@ class _Loader:
             elif key not in recorded:
                 self._check_no_variable(entry, key, value)
         present = self._attributes(entry)
-        self._late[entry.index] = {str(key) for key in recorded if key not in present}
+        self._assigned_after_init[entry.index] = {str(key) for key in recorded if key not in present}
         bookkeeping.removed = dict.fromkeys(removed)
         entry.note_reassigned(module)
         for label in ("name", "description", "trainable"):
@@ -545,7 +557,7 @@ class _Loader:
         where = (*entry.where, "isolated")
         bookkeeping.isolated = {name: self._terms.read(term, where) for name, term in record.get("isolated", ())}
         if "flow" in record and bookkeeping.flow is None:
-            bookkeeping.flow = restored_flow(entry, module, self._terms)
+            bookkeeping.flow = read_flow(entry, module, self._terms)
             seal(module)
 
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
@@ -555,7 +567,7 @@ class _Loader:
             return
         for visit in walk(value, recursive=kind == NODE):
             if visit.kind == "variable" and id(visit.value) not in self._references:
-                raise load_fault(
+                raise load_error(
                     (*entry.where, "attributes"),
                     f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have: the class has "
                     "changed. Override from_config, which receives the old arguments.",
@@ -564,14 +576,14 @@ class _Loader:
     def _set_arguments(self, entry: NodeEntry) -> None:
         """Set each attribute that is not recorded since it equalled its argument, if the constructor has changed it."""
         module: Module = self._node(entry)
-        others = entry.record["attributes"].keys() | module._record.made_in_build
+        own_attributes = entry.record["attributes"].keys() | module._record.made_in_build
         config: dict[str, Any] = {} if entry.has_own_config else entry.record["config"]
-        given: Mapping[str, Any] = module._record.arguments or {}
+        arguments: Mapping[str, Any] = module._record.arguments or {}
         for name, value in entry.impl.pairs(module) if config else ():
-            term, as_given = config.get(name), given.get(name, NO_VALUE) is value
-            if term is None or as_given or name in others or type(value) is Static or any(references(term)):
+            term, as_given = config.get(name), arguments.get(name, NO_VALUE) is value
+            if term is None or as_given or name in own_attributes or type(value) is Static or any(references(term)):
                 continue
-            if self._written({"": value}) != to_json({"": term}):
+            if self._encode({"": value}) != to_json({"": term}):
                 setattr(module, name, self._terms.read(term, (*entry.where, "config", name)))
 
     def _build(self, entry: NodeEntry) -> None:
@@ -580,7 +592,7 @@ class _Loader:
         where = (*entry.where, "build")
         config = with_schemas(self._terms.read(entry.record["build"], where))
         with user_code(where, entry.cls, lambda: self._path(entry)):
-            _build_again(module, config, self._late[entry.index])
+            _build_again(module, config, self._assigned_after_init[entry.index])
 
 
 def _index_name(entry: NodeEntry) -> str:
@@ -598,7 +610,7 @@ def _build_again(module: Module, config: Any, late: set[str]) -> None:
 
     Args:
         module: A module whose recorded attributes are restored.
-        config: What it was built on.
+        config: The recorded build config.
         late: The names of the attributes that its constructor has not made.
     """
     record = module._record
@@ -663,13 +675,13 @@ def load_variables(
         strict: False allows missing and unknown paths.
         allow_missing: Variables that the file does not have keep their values.
         allow_extra: Paths that the program does not have are skipped.
-        limits: What the file must not exceed.
+        limits: The limits of the file.
 
     Returns:
         Which paths were applied, missing and unknown.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ArgumentError: `path` is not a path.
         FormatError, LoadError: It is not a file of values.
         StateError: Paths are missing or unknown, and not allowed to be; lists them all. Nothing was changed.
@@ -685,17 +697,17 @@ def load_variables(
     """
     with in_file(path):
         section = check(read_document(path, limits, "variables", "program")["state"], ("state",), dict)
-        values = {name: checked_value(None, value, ("state", name)) for name, value in section.items()}
-        found, lost = _find_variables(node, values)
-        missing = tuple(path_str(visit.path) for visit in lost)
-        unknown = tuple(name for name in values if name not in found)
+        values = {name: validate_value(None, value, ("state", name)) for name, value in section.items()}
+        targets, missing_visits = _find_variables(node, values)
+        missing = tuple(path_str(visit.path) for visit in missing_visits)
+        unknown = tuple(name for name in values if name not in targets)
         lacks = missing if strict and not allow_missing else ()
         extra = unknown if strict and not allow_extra else ()
         if lacks or extra:
             hint = "\nAllow it with allow_missing=True, allow_extra=True, or both with strict=False."
             raise StateError(_misfit(lacks, extra) + hint)
-        update(node, {name: values[name] for name in found})
-    return LoadReport(tuple(found), missing, unknown)
+        update(node, {name: values[name] for name in targets})
+    return LoadReport(tuple(targets), missing, unknown)
 
 
 def _apply(root: Any, state: dict[str, Json]) -> None:
@@ -704,13 +716,13 @@ def _apply(root: Any, state: dict[str, Json]) -> None:
     Raises:
         LoadError: The paths or values do not fit.
     """
-    found, lost = _find_variables(root, state)
-    unknown = [path for path in state if path not in found]
-    if unknown or lost or len({id(variable) for variable in found.values()}) != len(found):
-        missing = [path_str(visit.path)[:_LONGEST] for visit in lost[:_SHOWN]]
-        raise load_fault(("state", *unknown[:1]), _misfit(missing, [path[:_LONGEST] for path in unknown[:_SHOWN]]))
-    for path, variable in found.items():
-        value = checked_value(variable.schema, state[path], ("state", path))
+    targets, missing_visits = _find_variables(root, state)
+    unknown = [path for path in state if path not in targets]
+    if unknown or missing_visits or len({id(variable) for variable in targets.values()}) != len(targets):
+        missing = [path_str(visit.path)[:_LONGEST] for visit in missing_visits[:_SHOWN]]
+        raise load_error(("state", *unknown[:1]), _misfit(missing, [path[:_LONGEST] for path in unknown[:_SHOWN]]))
+    for path, variable in targets.items():
+        value = validate_value(variable.schema, state[path], ("state", path))
         variable.restore((value, 0, variable.full_metadata, variable.schema))
 
 
@@ -727,15 +739,15 @@ def _find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], li
         if visit.first and visit.index is not None:
             first[visit.index] = visit
         below[id(visit.above), escape_step(visit.step)] = visit
-    found: dict[str, Any] = {}
+    targets: dict[str, Any] = {}
     for path in paths:
         visit = top
         for step in path.split("/") if path else ():
             visit = visit and below.get((id(first.get(visit.index, visit)), step))
         if visit is not None and visit.kind == "variable":
-            found[path] = visit.value
-    given = {id(variable) for variable in found.values()}
-    return found, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in given]
+            targets[path] = visit.value
+    matched = {id(variable) for variable in targets.values()}
+    return targets, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in matched]
 
 
 def _misfit(missing: Iterable[str], unknown: Iterable[str]) -> str:

@@ -14,9 +14,9 @@ from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, fr
 from synmod.module import InVariable, Module, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
-from .document import Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
-from .names import ModelEntry, checked_value, keep_id, user_code
-from .terms import Place, Term, TermReader, TermWriter, references, unregistered
+from .document import Where, check, check_index, check_pairs, check_record, format_error, load_error, short_text
+from .names import ModelEntry, remember_id, user_code, validate_value
+from .terms import Term, TermReader, TermWriter, ValuePlace, describe_unregistered, references
 
 _LABELS: Final = ("trainable", "name", "description")
 _SHOWN = 20
@@ -48,17 +48,17 @@ class _Site:
 
     def term(self, value: Any, what: str) -> Term:
         """Return the term of something in the node."""
-        return self.terms.term(value, Place(self.path, what))
+        return self.terms.term(value, ValuePlace(self.path, what))
 
     def problem(self, what: str, fault: str, remedy: str) -> None:
         """Note a problem at a place in the node."""
-        self.terms.problems.note(Place(self.path, what).text(), fault, remedy)
+        self.terms.problems.note(ValuePlace(self.path, what).text(), fault, remedy)
 
     def public_id(self, holder: str) -> str | None:
         """Return the id of the class; a class without one is a problem."""
         public_id = registry.id_of(self.cls)
         if public_id is None:
-            self.problem("", *unregistered(self.cls, holder))
+            self.problem("", *describe_unregistered(self.cls, holder))
         return public_id
 
 
@@ -70,7 +70,7 @@ def write_variable(visit: Visit, terms: TermWriter) -> dict[str, Json]:
         "schema": visit.value.schema,
         **{key: metadata[key] for key in _LABELS if key in metadata},
     }
-    free = {key: each for key, each in metadata.items() if key not in _LABELS}
+    free = {key: value for key, value in metadata.items() if key not in _LABELS}
     return {**record, "metadata": free} if free else record
 
 
@@ -78,8 +78,8 @@ def write_node(visit: Visit, terms: TermWriter) -> dict[str, Json]:
     """Return the record of a module or of another registered node."""
     site = _Site(visit, terms)
     head = {"type": site.public_id("a node")}
-    found, metadata = get_node_impl(site.node).flatten(site.node)
-    pairs = list(found)
+    children, metadata = get_node_impl(site.node).flatten(site.node)
+    pairs = list(children)
     if isinstance(site.node, Module):
         return head | _module(site, pairs, metadata)
     try:
@@ -96,39 +96,41 @@ def write_node(visit: Visit, terms: TermWriter) -> dict[str, Json]:
     return {**head, "metadata": json, "children": [[key, site.term(child, f"child {key!r}")] for key, child in pairs]}
 
 
-def _module(site: _Site, children: list[tuple[Any, Any]], made: Any) -> dict[str, Json]:
+def _module(site: _Site, children: list[tuple[Any, Any]], blueprint: Any) -> dict[str, Json]:
     """Return everything in the record of a module but its type."""
-    config = _config(site, made)
+    config = _config(site, blueprint)
     record: dict[str, Json] = {
         "config": config,
         "attributes": _attributes(site, children, config),
         "build": _build(site),
     }
-    for label, before in zip(("name", "description", "trainable"), made.given or (), strict=False):
-        value = getattr(made, label)
+    for label, before in zip(("name", "description", "trainable"), blueprint.given or (), strict=False):
+        value = getattr(blueprint, label)
         if value != before and not (label in config and is_passed_on(site.node._record, label)):
             record[label] = value
-    if made.removed:
-        record["removed"] = list(made.removed)
-    if made.isolated:
-        record["isolated"] = [[name, site.terms.reference(made.isolated[name])] for name in sorted(made.isolated)]
-    if made.flow is not None:
-        record["flow"] = _flow(site, made.flow, dict(children))
+    if blueprint.removed:
+        record["removed"] = list(blueprint.removed)
+    if blueprint.isolated:
+        record["isolated"] = [
+            [name, site.terms.reference(blueprint.isolated[name])] for name in sorted(blueprint.isolated)
+        ]
+    if blueprint.flow is not None:
+        record["flow"] = _flow(site, blueprint.flow, dict(children))
     return record
 
 
-def _config(site: _Site, made: Any) -> dict[str, Json]:
+def _config(site: _Site, blueprint: Any) -> dict[str, Json]:
     """Return the constructor arguments, in the order of the signature."""
     cls = site.cls
     if _is_overridden(cls, "get_config"):
         config: dict[str, Any] = site.node.get_config()
-    elif made.arguments is None:
+    elif blueprint.arguments is None:
         fault = "was not made by calling the class, has no readable signature, or two parameters of one name"
         site.problem("", f"{cls.__qualname__} {fault}", "override get_config, and from_config if it needs that")
         return {}
     else:
         config = Module.get_config(site.node)
-        for name in made.arguments:
+        for name in blueprint.arguments:
             if name not in config and is_required(cls, name):
                 remedy = f"give {name!r} a default, or override from_config"
                 site.problem(f"argument {name!r}", "static or ignored, and without a default", remedy)
@@ -175,11 +177,11 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
         is_derived = has_own_config or (name in made_again and name not in bookkeeping.reassigned)
         if is_derived and not _holds_structure(value):
             continue
-        known = len(problems)
+        problems_before = len(problems)
         term = site.term(value, f"attribute {name!r}")
         is_argument = name in config and name not in made_again and not any(references(term))
         if is_argument and to_json(term) == to_json(config[name]):
-            del problems[known:]  # the argument has the same ones
+            del problems[problems_before:]  # the argument has the same ones
         else:
             attributes[name] = term
     return attributes
@@ -226,8 +228,8 @@ def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str
         )
     return {
         "symbols": [
-            {"data_model": site.terms.data_model(each), "name": each.name, "optional": each.optional}
-            for each in flow.symbols
+            {"data_model": site.terms.data_model(symbol), "name": symbol.name, "optional": symbol.optional}
+            for symbol in flow.symbols
         ],
         "inputs": site.term(flow.inputs, "inputs"),
         "outputs": site.term(flow.outputs, "outputs"),
@@ -257,19 +259,19 @@ def check_variable(index: int, entry: Json, terms: TermReader) -> VariableEntry:
     """
     where = ("graph", "variables", index)
     record = check_record(entry, where, ("type", "schema", "trainable"), ("name", "description", "metadata", "value"))
-    wanted = "a Variable type"
-    cls = terms.resolver.find_class(record["type"], (*where, "type"), lambda found: issubclass(found, Variable), wanted)
+    expected = "a Variable type"
+    cls = terms.resolver.find_class(record["type"], (*where, "type"), lambda cls: issubclass(cls, Variable), expected)
     schema = terms.read_schema(record["schema"], (*where, "schema"), "any")
     _check_labels(record, where, "variable")
     free = check(record.get("metadata", {}), (*where, "metadata"), dict)
     for name in _LABELS:
         if name in free:
-            raise malformed((*where, "metadata", name), "this has a field of its own.")
+            raise format_error((*where, "metadata", name), "this has a field of its own.")
     try:
         metadata = frozen_dict({name: record[name] for name in _LABELS if name in record} | frozen(free))
     except errors.SynmodError as error:
-        raise load_fault((*where, "metadata"), str(error)) from error
-    value = checked_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
+        raise load_error((*where, "metadata"), str(error)) from error
+    value = validate_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
     return VariableEntry(cls, schema, metadata, value)
 
 
@@ -279,7 +281,7 @@ def _check_labels(record: dict[str, Json], where: Where, kind: str) -> None:
         try:
             check_name(check(record["name"], (*where, "name"), str), kind)
         except errors.BadNameError as error:
-            raise load_fault((*where, "name"), str(error)) from error
+            raise load_error((*where, "name"), str(error)) from error
     check(record.get("description", ""), (*where, "description"), str)
     check(record.get("trainable", True), (*where, "trainable"), bool)
 
@@ -338,8 +340,8 @@ class NodeEntry:
             if "variable" in term and name in keywords and name not in arguments
         }
 
-    def beside(self) -> list[Json]:
-        """Return the terms beside the children: arguments, Namespaces, the constants of a graph."""
+    def other_terms(self) -> list[Json]:
+        """Return the terms other_terms the children: arguments, Namespaces, the constants of a graph."""
         flow: dict[str, Any] = self.record.get("flow") or {"steps": (), "outputs": {"json": None}}
         return [
             *self.record.get("config", {}).values(),
@@ -349,18 +351,18 @@ class NodeEntry:
         ]
 
 
-def needed_nodes(record: dict[str, Json]) -> list[int]:
+def argument_nodes(record: dict[str, Json]) -> list[int]:
     """Return the nodes in the constructor arguments of a record."""
     terms = record.get("config", {}).values()
     return [index for term in terms for kind, index in references(term) if kind == "node"]
 
 
-def circle_of(records: list[dict[str, Json]]) -> list[int]:
-    """Return the nodes whose constructor arguments need one another in a circle; empty if there is none."""
+def find_cycle(records: list[dict[str, Json]]) -> list[int]:
+    """Return the nodes whose constructor arguments need one another in a cycle; empty without a cycle."""
     from graphlib import CycleError, TopologicalSorter
 
     try:
-        TopologicalSorter({index: needed_nodes(record) for index, record in enumerate(records)}).prepare()
+        TopologicalSorter({index: argument_nodes(record) for index, record in enumerate(records)}).prepare()
     except CycleError as error:
         return error.args[1]
     return []
@@ -370,16 +372,16 @@ def check_nodes(records: list[Json], terms: TermReader) -> list[NodeEntry]:
     """Return the entries of all records; nothing is made.
 
     Raises:
-        FormatError, LoadError: A record is invalid, or constructor arguments need one another in a circle.
+        FormatError, LoadError: A record is invalid, or constructor arguments need one another in a cycle.
     """
     entries = [_check_node(index, record, terms) for index, record in enumerate(records)]
     for entry in entries:
         if "isolated" in entry.record:
             _check_isolated(entry, entries, terms)
-    circle = circle_of(records)
-    if circle:
-        text = f"the arguments of nodes need one another in a circle: {' -> '.join(map(str, circle[:_SHOWN]))}."
-        raise load_fault(("graph", "nodes", circle[0], "config"), text)
+    cycle = find_cycle(records)
+    if cycle:
+        text = f"the arguments of nodes need one another in a cycle: {' -> '.join(map(str, cycle[:_SHOWN]))}."
+        raise load_error(("graph", "nodes", cycle[0], "config"), text)
     return entries
 
 
@@ -393,11 +395,11 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
     where = ("graph", "nodes", index)
     record = check(entry, where, dict)
     if "type" not in record:
-        raise malformed(where, "the field 'type' is missing.")
+        raise format_error(where, "the field 'type' is missing.")
     cls: type[Any] = terms.resolver.find_class(record["type"], (*where, "type"), lambda _: True, "a class")
     impl = own_impl(cls)
     if impl is None or issubclass(cls, lm.SharedModel):  # language models have a table of their own
-        raise load_fault((*where, "type"), f"{cls.__qualname__} is not a class of modules or nodes.")
+        raise load_error((*where, "type"), f"{cls.__qualname__} is not a class of modules or nodes.")
     node = NodeEntry(index, cls, impl, record)
     if impl.is_module:
         _check_module(node, terms)
@@ -406,7 +408,7 @@ def _check_node(index: int, entry: Json, terms: TermReader) -> NodeEntry:
     keys: set[str] = set()
     for here, key, term in check_pairs(record["children"], (*where, "children")):
         if type(key) not in (str, int) or str(key) in keys:
-            raise malformed((*here, 0), f"{shown(key)} is not a string or an int, or occurs twice.")
+            raise format_error((*here, 0), f"{short_text(key)} is not a string or an int, or occurs twice.")
         keys.add(str(key))
         terms.read(term, (*here, 1))
     return node
@@ -423,17 +425,17 @@ def _check_module(node: NodeEntry, terms: TermReader) -> None:
     for name, term in check(record["attributes"], (*where, "attributes"), dict).items():
         fault = terms.attribute_fault(node.cls, name)
         if fault is not None:
-            raise load_fault((*where, "attributes", name), f"{fault} cannot come from a file.")
+            raise load_error((*where, "attributes", name), f"{fault} cannot come from a file.")
         terms.read(term, (*where, "attributes", name))
     if record["build"] is not None:
         terms.read(record["build"], (*where, "build"))
         if any(references(record["build"])):
-            raise load_fault((*where, "build"), "a build config holds schemas, not nodes or Variables.")
+            raise load_error((*where, "build"), "a build config holds schemas, not nodes or Variables.")
     _check_labels(record, where, "module")
     for number, name in enumerate(check(record.get("removed", []), (*where, "removed"), list)):
         here = (*where, "removed", number)
         if terms.attribute_fault(node.cls, check(name, here, str)) or name in record["attributes"]:
-            raise load_fault(here, f"{shown(name)} cannot be the name of a removed attribute.")
+            raise load_error(here, f"{short_text(name)} cannot be the name of a removed attribute.")
     if "flow" in record:
         _check_flow(node, (*where, "flow"), terms)
 
@@ -448,12 +450,14 @@ def _check_argument(cls: type[Module], name: str, where: Where) -> None:
     parameters: Mapping[str, inspect.Parameter] = {} if signature is None else signature.parameters
     if (name in parameters and name not in ("hooks", _REFUSED)) or _is_overridden(cls, "from_config"):
         return
-    takes_any = any(each.kind is each.VAR_KEYWORD and each.name != _REFUSED for each in parameters.values())
+    takes_any = any(
+        parameter.kind is parameter.VAR_KEYWORD and parameter.name != _REFUSED for parameter in parameters.values()
+    )
     if name == "hooks" or not takes_any:
-        known = [each for each in parameters if each not in ("hooks", _REFUSED, name)]
-        raise load_fault(
+        names = [parameter for parameter in parameters if parameter not in ("hooks", _REFUSED, name)]
+        raise load_error(
             where,
-            f"{cls.__qualname__} takes no argument {shown(name)} from a file.{did_you_mean(name, known)} "
+            f"{cls.__qualname__} takes no argument {short_text(name)} from a file.{did_you_mean(name, names)} "
             "If the class has changed, override from_config, which receives the old arguments.",
         )
 
@@ -462,27 +466,27 @@ def _check_isolated(node: NodeEntry, entries: list[NodeEntry], terms: TermReader
     """Check that each isolated name is a skip name of the class, once, and is put into a Namespace."""
     skips: Any = declaration_of(node.cls).skips
     declared: list[str] = [] if skips is None else skips.names
-    known: set[str] = set()
+    names: set[str] = set()
     for here, name, term in check_pairs(node.record["isolated"], (*node.where, "isolated")):
-        if check(name, (*here, 0), str) in known:
-            raise malformed((*here, 0), f"{shown(name)} occurs twice.")
-        known.add(name)
+        if check(name, (*here, 0), str) in names:
+            raise format_error((*here, 0), f"{short_text(name)} occurs twice.")
+        names.add(name)
         if name not in declared:
-            raise load_fault(
+            raise load_error(
                 (*here, 0),
-                f"{node.cls.__qualname__} declares no skip {shown(name)}.{did_you_mean(name, declared)} Declare it "
-                "with @skippable, or load with the class it was saved with.",
+                f"{node.cls.__qualname__} declares no skip {short_text(name)}.{did_you_mean(name, declared)} Declare "
+                "it with @skippable, or load with the class it was saved with.",
             )
         terms.read(term, (*here, 1))
-        held = [entries[index] for kind, index in references(term) if kind == "node"]
-        if "node" not in term or not held[0].impl.is_token:
-            raise load_fault((*here, 1), "wanted a node that is a Namespace.")
+        nodes = [entries[index] for kind, index in references(term) if kind == "node"]
+        if "node" not in term or not nodes[0].impl.is_token:
+            raise load_error((*here, 1), "wanted a node that is a Namespace.")
 
 
 def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
     """Check a graph: symbols are made once, before they are used; modules are attributes of the program."""
     if not hasattr(node.cls, "steps"):
-        raise load_fault(where, f"{node.cls.__qualname__} is not a Program: it runs no graph.")
+        raise load_error(where, f"{node.cls.__qualname__} is not a Program: it runs no graph.")
     flow = check_record(node.record["flow"], where, ("symbols", "inputs", "outputs", "steps"))
     symbols = check(flow["symbols"], (*where, "symbols"), list)
     for number, symbol in enumerate(symbols):
@@ -491,26 +495,26 @@ def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
         terms.read({"data_model": record["data_model"]}, here)
         check(record["name"], (*here, "name"), str)
         check(record["optional"], (*here, "optional"), bool)
-    held = {term["node"] for term in node.record["attributes"].values() if "node" in term}
-    made: set[int] = set()
+    children = {term["node"] for term in node.record["attributes"].values() if "node" in term}
+    defined: set[int] = set()
 
     def uses(term: Json, here: Where) -> None:
         terms.read(term, here, symbols)
         for kind, index in references(term):
-            if kind == "symbol" and index not in made:
-                raise load_fault(here, f"symbol {index} is used before a step makes it.")
+            if kind == "symbol" and index not in defined:
+                raise load_error(here, f"symbol {index} is used before a step makes it.")
 
     def makes(term: Json, here: Where) -> None:
         terms.read(term, here, symbols)
         for kind, index in references(term):
-            if kind != "symbol" or index in made:
-                raise load_fault(here, "wanted symbols that are not made before.")
-            made.add(index)
+            if kind != "symbol" or index in defined:
+                raise load_error(here, "wanted symbols that are not made before.")
+            defined.add(index)
 
     makes(flow["inputs"], (*where, "inputs"))
     for number, entry in enumerate(check(flow["steps"], (*where, "steps"), list)):
         here = (*where, "steps", number)
-        step = _checked_step(entry, here, terms, held)
+        step = _check_step(entry, here, terms, children)
         for place, term in enumerate(check(step["args"], (*here, "args"), list)):
             uses(term, (*here, "args", place))
         for name, term in check(step["kwargs"], (*here, "kwargs"), dict).items():
@@ -519,20 +523,20 @@ def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
     uses(flow["outputs"], (*where, "outputs"))
 
 
-def _checked_step(entry: Json, where: Where, terms: TermReader, held: set[int]) -> dict[str, Json]:
+def _check_step(entry: Json, where: Where, terms: TermReader, children: set[int]) -> dict[str, Json]:
     """Return a step that runs an operator, or a module that is an attribute of the program."""
     head = "op" if "op" in check(entry, where, dict) else "node"
     step = check_record(entry, where, (head, "args", "kwargs", "gives"))
     here, what = (*where, head), step[head]
     if head == "op":
         if check(what, here, str) not in data.OPERATIONS:
-            raise malformed(here, f"{shown(what)} is not an operator.{did_you_mean(what, data.OPERATIONS)}")
-    elif check_index(what, len(terms.tables["node"]), here, "nodes") not in held:
-        raise load_fault(here, f"node {what} is not an attribute of the program.")
+            raise format_error(here, f"{short_text(what)} is not an operator.{did_you_mean(what, data.OPERATIONS)}")
+    elif check_index(what, len(terms.tables["node"]), here, "nodes") not in children:
+        raise load_error(here, f"node {what} is not an attribute of the program.")
     return step
 
 
-def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGraph:
+def read_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGraph:
     """Return the graph of a record, without tracing a call; the program holds its modules already.
 
     Raises:
@@ -544,7 +548,7 @@ def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGra
     attributes = node.record["attributes"].items()
     keys = {term["node"]: key for key, term in reversed(attributes) if "node" in term}  # of a shared module the first
     flow = FlowGraph(
-        tuple(_declared(symbol, terms) for symbol in symbols),
+        tuple(_read_declared(symbol, terms) for symbol in symbols),
         terms.read(record["inputs"], where, symbols),
         terms.read(record["outputs"], where, symbols),
         tuple(
@@ -563,12 +567,12 @@ def restored_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGra
     return flow
 
 
-def _declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
+def _read_declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
     """Return what a symbol of a graph declares."""
     model: ModelEntry = terms.tables["data_model"][symbol["data_model"]]
     schema = model.schema if model.cls is None else data.schema_of_class(model.cls)
     declared = Declared(schema, model.cls, symbol["name"], symbol["optional"])
-    return keep_id(declared, model.public_id) if model.cls is None else declared
+    return remember_id(declared, model.public_id) if model.cls is None else declared
 
 
 def with_schemas(config: Any) -> Any:

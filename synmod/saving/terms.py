@@ -23,8 +23,18 @@ from pydantic_core import to_json
 from synmod import data, errors, flow, leaves, registry, tree
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
 
-from .document import Problems, Where, check, check_index, check_pairs, check_record, load_fault, malformed, shown
-from .names import ModelEntry, Resolver, attribute_fault, checked_value, keep_id, read_data_model, user_code
+from .document import (
+    Problems,
+    Where,
+    check,
+    check_index,
+    check_pairs,
+    check_record,
+    format_error,
+    load_error,
+    short_text,
+)
+from .names import ModelEntry, Resolver, attribute_fault, read_data_model, remember_id, user_code, validate_value
 
 Term = dict[str, Any]
 Steps = tuple[Any, ...]
@@ -32,7 +42,7 @@ Steps = tuple[Any, ...]
 LARGEST_KEY: Final = 2**53
 """Ints beyond it cannot be in a set or a key: other readers round them, and hashes of larger ones collide."""
 
-_PURE: Final[Any] = object()
+_PLAIN_JSON: Final[Any] = object()
 """Stands for a value that is JSON and nothing else; the outermost such value becomes one `json` term."""
 
 _DEEPEST: Final = 100
@@ -42,7 +52,7 @@ _OWN_TREES: Final[dict[type[Any], str]] = {deque: "collections>deque", OrderedDi
 _OWN_TREES_BY_ID: Final[dict[leaves.Json, type[Any]]] = {public_id: cls for cls, public_id in _OWN_TREES.items()}
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """The place of a value, for messages: the path of the node that holds it, and what it is there.
 
     Attributes:
@@ -72,17 +82,17 @@ class TermWriter:
     Attributes:
         reference: As given.
         data_model: As given.
-        problems: What cannot be written.
+        problems: The values that cannot be written.
         attribute_fault: As in `names`, found out once per document.
     """
 
     def __init__(self, reference: Callable[[Any], Term], data_model: Callable[[Any], int]) -> None:
         self.reference, self.data_model, self.problems = reference, data_model, Problems()
         self.attribute_fault = functools.cache(attribute_fault)
-        self._place = Place(str, "")
+        self._place = ValuePlace(str, "")
         self._open: set[int] = set()
         self._writers: dict[type[Any], Callable[[Any, Steps], Any]] = {
-            **dict.fromkeys((*_PLAIN, leaves.FrozenDict, leaves.FrozenList), lambda _, __: _PURE),
+            **dict.fromkeys((*_PLAIN, leaves.FrozenDict, leaves.FrozenList), lambda _, __: _PLAIN_JSON),
             **dict.fromkeys((list, tuple), self._sequence),
             **dict.fromkeys(_OWN_TREES, self._tree),
             **dict.fromkeys(SCALARS, self._scalar),
@@ -90,27 +100,27 @@ class TermWriter:
             **dict.fromkeys((data.JsonDataModel, data.SymbolicDataModel), self._data),
             dict: self._dict,
             flow.SymbolRef: lambda value, _: {"symbol": value.index},
-            types.FunctionType: self._named,
+            types.FunctionType: self._code_id,
         }
 
-    def term(self, value: Any, place: Place) -> Term:
+    def term(self, value: Any, place: ValuePlace) -> Term:
         """Return the term of a value: a constructor argument, an attribute, a part of a flow."""
         outer, self._place = self._place, place  # an argument of a language model is written inside another value
-        term = self._closed(self._write(value, ()), value, ())
+        term = self._close_term(self._write(value, ()), value, ())
         self._place = outer
         return term
 
     def _write(self, value: Any, steps: Steps) -> Any:
-        """Return the term of a value, or _PURE."""
+        """Return the term of a value, or _PLAIN_JSON."""
         cls = tree.class_of(value)
         writer = self._writers.get(cls)
         if writer is None:
             writer = self._writers[cls] = self._writer_of(cls)
         return writer(value, steps)
 
-    def _closed(self, written: Any, value: Any, steps: Steps) -> Term:
+    def _close_term(self, written: Any, value: Any, steps: Steps) -> Term:
         """Return the term of a value that was written; JSON beside structure becomes a term of its own."""
-        return {"json": self._json(value, steps)} if written is _PURE else written
+        return {"json": self._json(value, steps)} if written is _PLAIN_JSON else written
 
     def _writer_of(self, cls: type[Any]) -> Callable[[Any, Steps], Any]:
         """Return how instances of a class are written."""
@@ -119,17 +129,17 @@ class TermWriter:
         if issubclass(cls, BaseModel) and hasattr(cls, "__synmod_json__"):
             return self._data
         if issubclass(cls, type):
-            return self._named
+            return self._code_id
         if issubclass(cls, enum.Enum):
             return self._member
-        return self._tree if _is_tree_type(cls) else self._refused
+        return self._tree if _is_tree_type(cls) else self._note_refusal
 
     def _problem(self, steps: Steps, what: str, remedy: str) -> Term:
         """Note a problem, and return a placeholder that is never read."""
         self.problems.note(self._place.text(steps), what, remedy)
         return {"json": None}
 
-    def _refused(self, value: Any, steps: Steps) -> Term:
+    def _note_refusal(self, value: Any, steps: Steps) -> Term:
         """Note an object that no term can hold."""
         return self._problem(steps, *what_and_remedy(value))
 
@@ -145,34 +155,34 @@ class TermWriter:
     # -- containers
 
     def _terms(self, value: Any, parts: list[tuple[Any, Any]], steps: Steps, *, may_be_json: bool = False) -> Any:
-        """Return the terms of the parts of a container; _PURE where it may be JSON and all of them are."""
+        """Return the terms of the parts of a container; _PLAIN_JSON where it may be JSON and all of them are."""
         if id(value) in self._open:
-            self._problem(steps, f"a {type(value).__name__} that holds itself", "break the circle")
+            self._problem(steps, f"a {type(value).__name__} that holds itself", "break the cycle")
             return []
         if len(steps) > _DEEPEST:
             self._problem(steps[:3], f"containers over {_DEEPEST} deep", "hold the inner ones in a module")
             return []
         self._open.add(id(value))
-        written = [self._write(part, (*steps, step)) for step, part in parts]
+        terms = [self._write(part, (*steps, step)) for step, part in parts]
         self._open.discard(id(value))
-        if may_be_json and all(each is _PURE for each in written):
-            return _PURE
-        return [self._closed(each, part, (*steps, step)) for each, (step, part) in zip(written, parts, strict=True)]
+        if may_be_json and all(term is _PLAIN_JSON for term in terms):
+            return _PLAIN_JSON
+        return [self._close_term(term, part, (*steps, step)) for term, (step, part) in zip(terms, parts, strict=True)]
 
     def _sequence(self, value: Any, steps: Steps) -> Any:
         """Write a list or tuple; a list of JSON is JSON."""
         kind = tree.class_of(value)
         terms = self._terms(value, [*enumerate(value)], steps, may_be_json=kind is list)
-        return terms if terms is _PURE else {kind.__name__: terms}
+        return terms if terms is _PLAIN_JSON else {kind.__name__: terms}
 
     def _dict(self, value: dict[Any, Any], steps: Steps) -> Any:
         """Write a dict; one of JSON with str keys is JSON."""
-        if (fault := self._bad_key(value, steps)) is not None:
+        if (fault := self._note_bad_key(value, steps)) is not None:
             return fault
         terms = self._terms(value, [*value.items()], steps, may_be_json=all(type(key) is str for key in value))
-        return terms if terms is _PURE else {"dict": [list(pair) for pair in zip(value, terms, strict=False)]}
+        return terms if terms is _PLAIN_JSON else {"dict": [list(pair) for pair in zip(value, terms, strict=False)]}
 
-    def _bad_key(self, value: dict[Any, Any], steps: Steps) -> Term | None:
+    def _note_bad_key(self, value: dict[Any, Any], steps: Steps) -> Term | None:
         """Note the first key that no file can hold, if there is one."""
         for key in value:
             if not _is_key(key):
@@ -185,10 +195,10 @@ class TermWriter:
         cls = tree.class_of(value)
         public_id = _OWN_TREES.get(cls) or registry.id_of(cls)
         if public_id is None:
-            return self._problem(steps, *unregistered(cls, "an object"))
+            return self._problem(steps, *describe_unregistered(cls, "an object"))
         parts, rest = parts_of(value)
         if cls is OrderedDict:
-            if (fault := self._bad_key(value, steps)) is not None:
+            if (fault := self._note_bad_key(value, steps)) is not None:
                 return fault
             rest = [*value]
         terms = self._terms(value, [*parts, ("config", rest)], steps)
@@ -216,14 +226,14 @@ class TermWriter:
             return self._problem(steps, str(error), "fix the data model, so that it can be declared and dumped")
         return {"data_model": index}
 
-    def _named(self, value: Any, steps: Steps) -> Term:
+    def _code_id(self, value: Any, steps: Steps) -> Term:
         """Write a class or function as its id."""
         is_class = issubclass(tree.class_of(value), type)
         if is_class and issubclass(value, BaseModel):
             return self._data(value, steps)
         public_id = registry.id_of(value)
         if public_id is None:
-            return self._refused(value, steps)
+            return self._note_refusal(value, steps)
         return {"class" if is_class else "function": public_id}
 
     def _member(self, value: enum.Enum, steps: Steps) -> Term:
@@ -231,7 +241,7 @@ class TermWriter:
         cls = tree.class_of(value)
         public_id = registry.id_of(cls)
         if public_id is None:
-            return self._problem(steps, *unregistered(cls, f"a member ({value.name})"))
+            return self._problem(steps, *describe_unregistered(cls, f"a member ({value.name})"))
         if value.name not in cls.__members__:
             return self._problem(steps, f"{value!r:.100}, a combination without a name", "make it a member")
         return {"enum": {"class": public_id, "member": value.name}}
@@ -299,7 +309,7 @@ def what_and_remedy(value: Any) -> tuple[str, str]:
     return f"an object of type {kind.__module__}.{kind.__qualname__}", _KEEP_OUT
 
 
-def unregistered(cls: type, holder: str) -> tuple[str, str]:
+def describe_unregistered(cls: type, holder: str) -> tuple[str, str]:
     """Return a description of an instance of a class without an id, and what to do."""
     return f"{holder} of class {cls.__qualname__}, which is not registered", _REGISTER.format(cls.__name__)
 
@@ -427,16 +437,16 @@ class TermReader:
             try:
                 self._schemas[key] = data.schema_from(schema, root=root)
             except errors.SynmodError as error:
-                raise load_fault(where, str(error)) from error
+                raise load_error(where, str(error)) from error
         return self._schemas[key]
 
     def _read(self, term: leaves.Json, where: Where) -> Any:
         if not leaves.is_object(term) or len(term) != 1:
-            raise malformed(where, f"wanted a term, an object of one key, got {shown(term)}.")
+            raise format_error(where, f"wanted a term, an object of one key, got {short_text(term)}.")
         ((kind, payload),) = term.items()
         reader = self._readers.get(kind)
         if reader is None:
-            raise malformed((*where, kind), f"unknown kind of term; known are {', '.join(self._readers)}.")
+            raise format_error((*where, kind), f"unknown kind of term; known are {', '.join(self._readers)}.")
         return reader(payload, (*where, kind))
 
     def _json(self, payload: leaves.Json, _: Where) -> leaves.Json:
@@ -450,7 +460,7 @@ class TermReader:
         if kind != "language_model":
             check_index(payload, len(table), where, f"{kind}s")
         elif type(payload) is not str or payload not in table:
-            raise malformed(where, f"{shown(payload)} is not among the language_models of this file.")
+            raise format_error(where, f"{short_text(payload)} is not among the language_models of this file.")
         return None if self.dry else self._find(kind, payload)
 
     def _entry(self, index: leaves.Json, where: Where) -> ModelEntry:
@@ -459,36 +469,38 @@ class TermReader:
 
     def _data_model(self, payload: leaves.Json, where: Where) -> Any:
         entry = self._entry(payload, where)
-        return None if self.dry else entry.cls or keep_id(data.symbol(entry.schema), entry.public_id)
+        return None if self.dry else entry.cls or remember_id(data.symbol(entry.schema), entry.public_id)
 
     def _data(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("data_model", "json"))
         entry = self._entry(record["data_model"], (*where, "data_model"))
-        value = checked_value(entry.schema, record["json"], (*where, "json"))
+        value = validate_value(entry.schema, record["json"], (*where, "json"))
         if self.dry:
             return None
         if entry.cls is None:
-            return keep_id(data.wrap(value, entry.schema), entry.public_id)
+            return remember_id(data.wrap(value, entry.schema), entry.public_id)
         try:
             return data.build_instance(value, entry.cls)
         except errors.SynmodError as error:
-            raise load_fault(where, str(error)) from error
+            raise load_error(where, str(error)) from error
 
     # -- what code names
 
     def _function(self, payload: leaves.Json, where: Where) -> Any:
-        found = self.resolver.find(payload, where)
-        if not isinstance(found, types.FunctionType):
-            raise load_fault(where, f"this is the class {found.__qualname__}, wanted a function.")
-        return found
+        function = self.resolver.find(payload, where)
+        if not isinstance(function, types.FunctionType):
+            raise load_error(where, f"this is the class {function.__qualname__}, wanted a function.")
+        return function
 
     def _enum(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("class", "member"))
         cls: Any = self.resolver.find_class(
-            record["class"], (*where, "class"), lambda found: issubclass(found, enum.Enum), "an enum"
+            record["class"], (*where, "class"), lambda cls: issubclass(cls, enum.Enum), "an enum"
         )
         if type(record["member"]) is not str or record["member"] not in cls.__members__:
-            raise load_fault((*where, "member"), f"{shown(record['member'])} is not a member of {cls.__qualname__}.")
+            raise load_error(
+                (*where, "member"), f"{short_text(record['member'])} is not a member of {cls.__qualname__}."
+            )
         return cls[record["member"]]
 
     # -- containers
@@ -497,31 +509,31 @@ class TermReader:
         return [self._read(part, (*where, number)) for number, part in enumerate(check(payload, where, list))]
 
     def _dict(self, payload: leaves.Json, where: Where) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        parts: dict[Any, Any] = {}
         for here, key, term in check_pairs(payload, where):
-            if not _is_key(key) or key in made:
-                raise malformed((*here, 0), f"{shown(key)} cannot be a key here, or occurs twice.")
-            made[key] = self._read(term, (*here, 1))
-        return made
+            if not _is_key(key) or key in parts:
+                raise format_error((*here, 0), f"{short_text(key)} cannot be a key here, or occurs twice.")
+            parts[key] = self._read(term, (*here, 1))
+        return parts
 
     def _set(self, payload: leaves.Json, where: Where) -> list[Any]:
         parts = check(payload, where, list)
         if not all(type(part) in _PLAIN and _is_small(part) for part in parts) or len(set(parts)) != len(parts):
-            raise malformed(where, "a set holds strings and numbers, ints up to 2**53, without duplicates.")
+            raise format_error(where, "a set holds strings and numbers, ints up to 2**53, without duplicates.")
         return parts
 
     def _tree(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("type", "children", "config"))
         public_id = check(record["type"], (*where, "type"), str)
-        wanted = "a namedtuple, a dataclass or a registered container"
+        expected = "a namedtuple, a dataclass or a registered container"
         cls: type[Any] = _OWN_TREES_BY_ID.get(public_id) or self.resolver.find_class(
-            public_id, (*where, "type"), _is_tree_type, wanted
+            public_id, (*where, "type"), _is_tree_type, expected
         )
         children = self._list(record["children"], (*where, "children"))
         rest = self._read(record["config"], (*where, "config"))
         fields = [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
         if not self._fits(cls, fields, children, rest):
-            raise load_fault(where, f"these parts do not make up a {cls.__qualname__} (has the class changed?).")
+            raise load_error(where, f"these parts do not make up a {cls.__qualname__} (has the class changed?).")
         if self.dry:
             return None
         with user_code(where, cls):
@@ -537,23 +549,23 @@ class TermReader:
             return rest is None or (type(rest) is int and len(children) <= rest <= LARGEST_KEY)
         if is_namedtuple(cls):
             return rest is None and len(children) == len(cast("Any", cls)._fields)
-        others: dict[Any, Any] = {} if rest is None else rest
+        attributes: dict[Any, Any] = {} if rest is None else rest
         return (
             len(children) == len(fields)
-            and leaves.is_object(others)
-            and all(type(name) is str and self.attribute_fault(cls, name) is None for name in others)
+            and leaves.is_object(attributes)
+            and all(type(name) is str and self.attribute_fault(cls, name) is None for name in attributes)
         )
 
     def _scalar(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("type", "text"))
         name, text = record["type"], record["text"]
         if type(name) is not str or name not in _SCALARS_BY_NAME or type(text) is not str:
-            raise malformed(where, f"wanted a string of one of the types {', '.join(_SCALARS_BY_NAME)}.")
+            raise format_error(where, f"wanted a string of one of the types {', '.join(_SCALARS_BY_NAME)}.")
         write, read = _SCALARS_BY_NAME[name]
         try:
             value = read(text) if name in ("bytes", "decimal") or len(text) <= _LONGEST_TIME else None
         except (ValueError, ArithmeticError):
             value = None
         if value is None or write(value) != text:
-            raise malformed((*where, "text"), f"{shown(text)} is not a {name} as a save writes it.")
+            raise format_error((*where, "text"), f"{short_text(text)} is not a {name} as a save writes it.")
         return value

@@ -11,11 +11,11 @@ from typing import Any
 
 from synmod import leaves, lm, tree
 
-from .document import FileLimits, Problems, Where, shown, write_document
+from .document import FileLimits, Problems, Where, short_text, write_document
 from .language_models import lm_faults, lm_record
-from .names import named_schema
-from .records import circle_of, write_node, write_variable
-from .terms import Place, Term, TermWriter
+from .names import id_and_schema
+from .records import find_cycle, write_node, write_variable
+from .terms import Term, TermWriter, ValuePlace
 
 
 @leaves.checks_keywords
@@ -24,7 +24,7 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
 
     Args:
         program: A Module or another registered node, or a list or dict of them: one file, sharing kept.
-        limits: What the text must not exceed; what saves within the default limits loads within them.
+        limits: The limits of the text; what saves within the default limits loads within them.
 
     Returns:
         The text: UTF-8 JSON, one key per line; the same program gives the same text.
@@ -92,7 +92,7 @@ def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limit
         node: A program.
         path: The file; missing folders are made, with a warning in the log: the path may be mistyped.
         *filters: Select the Variables that any of the filters accepts; without filters, all.
-        limits: What the file must not exceed.
+        limits: The limits of the file.
 
     Returns:
         The path.
@@ -124,8 +124,8 @@ def encode_graphdef(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
     Raises:
         GraphError: Something cannot be written; lists every offender.
     """
-    variables = [each for each in graphdef.definitions.values() if isinstance(each, tree.VariableDef)]
-    values = {each.index: (None, each.metadata) for each in variables}
+    variables = [variable for variable in graphdef.definitions.values() if isinstance(variable, tree.VariableDef)]
+    values = {variable.index: (None, variable.metadata) for variable in variables}
     written = _GraphWriter(tree.build_graph(graphdef, values, dict(graphdef.kept)))
     written.problems.raise_if_any(as_graph=True)
     return written.graph
@@ -137,7 +137,7 @@ class _GraphWriter:
     Attributes:
         graph: The sections `graph`, `data_models` and `language_models`.
         state: The values of the Variables by path.
-        problems: What cannot be saved.
+        problems: The values that cannot be saved.
         models: The language models in it.
     """
 
@@ -159,12 +159,12 @@ class _GraphWriter:
         """Return the sections, and fill the state."""
         self._meet(tree.walk(root, seen=self._seen))
         walked = len(self._variables)
-        root_term = self._terms.term(root, Place(str, "the root"))
+        root_term = self._terms.term(root, ValuePlace(str, "the root"))
         nodes = [write_node(visit, self._terms) for visit in self._nodes]  # grows: arguments bring further ones
-        circle = [leaves.path_str(self._nodes[index].path) for index in reversed(circle_of(nodes))]
-        if circle:
-            what = f"arguments that need one another in a circle: {' -> '.join(map(repr, circle))}"
-            self.problems.note(circle[0], what, "override get_config")
+        cycle = [leaves.path_str(self._nodes[index].path) for index in reversed(find_cycle(nodes))]
+        if cycle:
+            what = f"arguments that need one another in a cycle: {' -> '.join(map(repr, cycle))}"
+            self.problems.note(cycle[0], what, "override get_config")
         variables = [write_variable(visit, self._terms) for visit in self._variables]
         for number, visit in enumerate(self._variables):
             if number < walked:
@@ -190,7 +190,7 @@ class _GraphWriter:
                 return path
             case _:
                 return "/".join(map(str, where[:2]))
-        return Place(lambda: leaves.path_str(visit.path), what).text()
+        return ValuePlace(lambda: leaves.path_str(visit.path), what).text()
 
     # -- the tables, for the term writer
 
@@ -218,17 +218,17 @@ class _GraphWriter:
         """Enter a language model, and return its name; the second of two with one name gets `#2`."""
         numbered = (f"{model.name}#{number}" for number in count(2))
         name = next(name for name in chain([model.name], numbered) if name not in self._records)
-        place = Place(str, f"language model {name!r}")
+        place = ValuePlace(str, f"language model {name!r}")
         self.models.append(model)
         self._records[name] = {}
         self._records[name] = record = lm_record(model, lambda value: self._terms.term(value, place), self._reference)
-        for field, wanted in lm_faults(record) if "model" in record else ():
-            self.problems.note(place.text(), f"a {field} that is {shown(record[field])}", f"write {wanted}")
+        for field, expected in lm_faults(record) if "model" in record else ():
+            self.problems.note(place.text(), f"a {field} that is {short_text(record[field])}", f"write {expected}")
         return name
 
     def _data_model(self, declared: Any) -> int:
         """Return the index of a data model: a class by its id and schema, all else by its schema alone."""
-        public_id, schema = named_schema(declared)
+        public_id, schema = id_and_schema(declared)
         key = public_id, id(schema)
         if key not in self._indices:
             self._indices[key] = len(self._data_models)

@@ -174,6 +174,7 @@ def checked_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
 # -- Variables ---------------------------------------------------------------------------------------------------------
 
 
+@registry.register_own()
 class Variable:
     """A piece of JSON state that belongs to a program: saved with it, trained with it.
 
@@ -542,12 +543,14 @@ class Write:
             notify_assign(self.variable, self.variable.name or "", self._old, self._new, self._version)
 
 
+@registry.register_own()
 class Param(Variable):
     """State that training may change: instructions, examples, plans."""
 
     __slots__ = ()
 
 
+@registry.register_own()
 class Memory(Variable):
     """State that a program remembers between calls."""
 
@@ -555,6 +558,7 @@ class Memory(Variable):
     trainable_default = False
 
 
+@registry.register_own()
 class Stat(Variable):
     """State that a metric counts or sums up."""
 
@@ -562,6 +566,7 @@ class Stat(Variable):
     trainable_default = False
 
 
+@registry.register_own()
 class OptState(Variable):
     """State of an optimizer."""
 
@@ -569,6 +574,7 @@ class OptState(Variable):
     trainable_default = False
 
 
+@registry.register_own()
 class Intermediate(Variable):
     """An intermediate value, recorded on the way to a result."""
 

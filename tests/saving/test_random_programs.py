@@ -190,4 +190,4 @@ def test_attributes_that_point_at_one_another():
     one.peer, two.peer = two, one
     with pytest.raises(sm.SaveError, match="override get_config") as caught:
         dumps(one)
-    assert "circle" in caught.value.problems[0].what
+    assert "cycle" in caught.value.problems[0].what
