@@ -145,7 +145,7 @@ class Agent(Generator[M]):
         """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
         for tool in self.tools.values():
             if not isinstance(tool, Tool):
-                await tool(module.declared_inputs(tool))
+                await tool(module.input_declaration(tool))
         return await super().compute_output_spec(inputs)
 
     def _limited(self) -> Any:
@@ -202,7 +202,7 @@ class Agent(Generator[M]):
             ToolError: A validator refuses the arguments.
             Exception: Any exception of the tool.
         """
-        declared = module.declared_inputs(tool)
+        declared = module.input_declaration(tool)
         try:
             inputs = data.JsonDataModel(call.arguments, data.schema_of(declared), data.model_of(declared))
         except errors.SchemaError as error:
@@ -233,7 +233,7 @@ def _function_schema(tool: Module) -> Json:
     """
     if isinstance(tool, Tool):
         return tool.function_schema
-    inputs = module.declared_inputs(tool)
+    inputs = module.input_declaration(tool)
     if not isinstance(inputs, data.SymbolicDataModel):
         remedy = "annotate `async def call(self, inputs: Query)`, or wrap a function in sm.Tool"
         what = f"Agent: the tool {tool.name!r} does not declare one data model as its input"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 from synmod import data, registry
 from synmod.errors import CallError, ConfigError
-from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolved_annotations, without_none
+from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolve_annotations, without_none
 
 from . import checks
 
@@ -122,7 +122,7 @@ class Lambda(Module):
             raise ConfigError("Lambda: fn is already a module; use it without Lambda.")
         self.fn = checks.function("Lambda", "fn", fn)
         function = fn if inspect.isroutine(fn) else type(fn).__call__
-        annotation = resolved_annotations(function, ("return",)).get("return", UNDECLARED)
+        annotation = resolve_annotations(function, ("return",)).get("return", UNDECLARED)
         declared = read_outputs(annotation if output is None else output)
         if declared is UNDECLARED and output is not None:
             declared = output

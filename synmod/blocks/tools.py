@@ -128,7 +128,7 @@ class Tool(Module):
         is_schema = type(parameters) is data.Schema  # of another server, maybe unchecked
         declared: Any = parameters if is_schema else data.declare(model or dict(parameters or {}))
         self.input_spec = data.symbol(declared, model)
-        returned = module.resolved_annotations(function).get("return")
+        returned = module.resolve_annotations(function).get("return")
         schema = _RESULT_WITH_MEDIA if returned is WithMedia else RESULT
         self.output_spec: Any = module.model_of_annotation(returned) or data.symbol(schema)
 
@@ -295,7 +295,7 @@ def _arguments_model(
         ConfigError: The type of a parameter has no schema.
     """
     function, bound = _function(fn), frozenset(fn.keywords if isinstance(fn, partial) else ())
-    descriptions, hints = _descriptions(function), module.resolved_annotations(function)
+    descriptions, hints = _descriptions(function), module.resolve_annotations(function)
     named, declared = dict[str, str](), dict[str, Any]()
     for index, (parameter, own) in enumerate(parameters.items()):
         if parameter in bound or (parameter not in hints and own.default is not own.empty):

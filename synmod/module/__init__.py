@@ -5,23 +5,28 @@ frame of `scope`, the running build). Speed: a nested call of a built module on 
 checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program, files, training.
 """
 
-from .calling import build, build_and
-from .constructing import declaration_of, from_config, is_passed_on, note_loaded, read_build_config
-from .contract import Shown, declared_inputs, declared_outputs, input_spec_of, no_call, shape
-from .declaring import (
-    UNDECLARED, AsyncCallee, Attempt, Child, DeclaredSkips, Execution, ModuleOf, ModuleOptions, RoomsAbove, attempt,
-    execution_of, first_paragraph, has_open_skips, model_of_annotation, own_inputs_of, passes_none, read_outputs,
-    resolved_annotations, verify_first_call, without_none,
+from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
+from .arguments import no_call
+from .building import build, build_and_check, read_build_config
+from .config import from_config, is_passed_on, note_loaded
+from .contract import input_declaration, input_spec_of, output_declaration
+from .declaring import AsyncCallee, DeclaredSkips, ModuleOf, ModuleOptions, declaration_of, first_paragraph
+from .kinds import (
+    Attempt, Child, Execution, RoomsAbove, attempt, execution_of, has_open_skips, own_inputs_of, passes_none,
+    verify_first_call,
 )
 from .module import Data, Module
+from .nests import Unquoted, shape
 from .record import InVariable, kind_text, where
-from .structure import Build, refuse_if_sealed, running_own_build, seal
+from .signatures import UNDECLARED, model_of_annotation, read_outputs, resolve_annotations, without_none
+from .structure import refuse_if_sealed, seal
+from .transactions import Build, current_own_build
 
 __all__ = [
     "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution", "InVariable",
-    "Module", "ModuleOf", "ModuleOptions", "RoomsAbove", "Shown", "attempt", "build", "build_and", "declaration_of",
-    "declared_inputs", "declared_outputs", "execution_of", "first_paragraph", "from_config", "has_open_skips",
-    "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded", "own_inputs_of",
-    "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed", "resolved_annotations", "running_own_build",
-    "seal", "shape", "verify_first_call", "where", "without_none",
+    "Module", "ModuleOf", "ModuleOptions", "RoomsAbove", "Unquoted", "attempt", "build", "build_and_check",
+    "current_own_build", "declaration_of", "execution_of", "first_paragraph", "from_config", "has_open_skips",
+    "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded",
+    "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed",
+    "resolve_annotations", "seal", "shape", "verify_first_call", "where", "without_none",
 ]

@@ -1,348 +1,53 @@
-"""The inputs and outputs of a call: convert them to data, and check them against their declarations.
+"""The inputs and outputs of a call, checked against their declarations.
 
-A nest is data, None, or lists, tuples, dicts and other containers of data. Speed: the common check, of one value whose
-schema was seen before, is one lookup, which `call_module` makes inline.
+Speed: the common check, of one value whose schema was seen before, is one lookup, which `call_module` makes inline.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
-from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
-from synmod.leaves import KeyPath, did_you_mean
-from synmod.leaves.nests import LEAF, MAPPING, aligned, kind_of, leaves, leaves_with_path, map_leaves, pack, take_apart
+from synmod.errors import CallError, DataError, SchemaError
+from synmod.leaves import KeyPath
+from synmod.leaves.nests import LEAF, aligned, kind_of, leaves, map_leaves, pack, take_apart
 
-from .declaring import POSITIONAL, SPECS, UNDECLARED, CallSignature
+from .nests import fields_text, fresh, is_datum, is_plain, is_record, place_of, shape, symbols_of, title_of
 from .record import kind_text, where
-from .structure import is_ready_here
+from .signatures import POSITIONAL, SPECS, UNDECLARED
+from .transactions import is_ready_here
 
 if TYPE_CHECKING:
     from .module import Module
 
-DATA: Final = (JsonDataModel, SymbolicDataModel)
 _UNSET: Final = object()
 
-# -- names in messages ------------------------------------------------------------------------------------------------
 
-
-def title_of(schema: Mapping[str, Any]) -> str:
-    """Return the title of a schema, else its fields."""
-    return str(schema.get("title") or f"an object with {', '.join(schema.get('properties', {})) or 'no field'}")
-
-
-def _fields(schema: Mapping[str, Any]) -> str:
-    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
-
-
-class Shown(str):
-    """A str whose repr has no quotes."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def shape(nest: Any) -> str:
-    """Show a nest by the titles of its leaves."""
-    return str(map_leaves(lambda leaf: Shown(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest))
-
-
-def _place(argument: int | str, path: KeyPath = ()) -> str:
-    """Name a place in the arguments: `argument 0, key 'docs', index 2`."""
-    steps = (f", key {step!r}" if isinstance(step, str) else f", index {step}" for step in path)
-    return f"argument {argument!r}{''.join(steps)}"
-
-
-# -- nests of data and of declarations --------------------------------------------------------------------------------
-
-
-def is_datum(leaf: Any) -> TypeGuard[JsonDataModel[Any] | SymbolicDataModel]:
-    """Whether a leaf is a value or a symbol."""
-    return isinstance(leaf, DATA)
-
-
-def leaves_of_any(x: Any) -> list[Any]:
-    """Return the leaves of any object; a container that holds itself is one leaf."""
-    try:
-        return leaves(x)
-    except CallError:
-        return [x]
-
-
-def is_data(nest: Any) -> bool:
-    """Whether a nest holds only values, symbols and None."""
-    return all(leaf is None or isinstance(leaf, DATA) for leaf in leaves_of_any(nest))
-
-
-def is_nothing(nest: Any) -> bool:
-    """Whether a nest is None, or is not empty and holds only None."""
-    found = leaves_of_any(nest)
-    return bool(found) and all(leaf is None for leaf in found)
-
-
-def fresh(nest: Any) -> Any:
-    """Return a nest with a fresh symbol in place of every value and symbol."""
-    return map_leaves(lambda x: symbol(x._schema, x._model, x._label) if is_datum(x) else x, nest)
-
-
-def is_declaration(x: Any) -> bool:
-    """Whether an object is a declaration of data other than a schema."""
-    if isinstance(x, type):
-        return hasattr(x, "model_fields")
-    return isinstance(x, JsonDataModel | SymbolicDataModel | DataModel)
-
-
-def symbols_of(spec: Any, at: str) -> Any:
-    """Return a nest of declarations as the same nest of fresh symbols.
-
-    Args:
-        spec: Data model classes, instances or values, symbols, schemas, None; lists, tuples and dicts of them. A dict
-            that holds a data model or a symbol at any depth is a nest, any other dict is a schema.
-        at: The name of the declaration, for messages.
-
-    Raises:
-        ArgumentError: A leaf does not declare data.
-        SchemaError: A schema is unusable.
-    """
-    if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
-        return symbol(data.declare(spec), None)
-    if kind_of(spec) != LEAF:
-        parts = take_apart(spec)
-        return parts.rebuild([symbols_of(part, at) for part in parts.children])
-    if spec is None:
-        return None
-    if is_datum(spec):
-        return symbol(schema_of(spec), spec._model, spec._label)
-    if isinstance(spec, bool) or is_declaration(spec):
-        return symbol(data.declare(spec), data.model_of(spec))
-    raise ArgumentError(
-        f"{at}: {spec!r:.200} does not declare data; use a data model, a schema, a symbol, or a nest of them."
-    )
-
-
-def _paired(wanted: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
+def _paired(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
     """Pair each symbol of a nest with the leaf at its place; None fits anywhere, and a list matches a tuple.
 
     Raises:
         LookupError: The structures differ.
     """
-    if wanted is None or nest is None:
+    if expected is None or nest is None:
         return
-    kind = kind_of(wanted)
+    kind = kind_of(expected)
     if kind != kind_of(nest):
         raise LookupError
     if kind == LEAF:
         if not is_datum(nest):
             raise LookupError
-        yield path, wanted, nest
+        yield path, expected, nest
         return
-    left, right = take_apart(wanted), take_apart(nest)
+    left, right = take_apart(expected), take_apart(nest)
     by_step = dict(zip(right.steps, right.children, strict=True))
     if len(left.children) != len(by_step):
         raise LookupError
     for step, part in zip(left.steps, left.children, strict=True):
         yield from _paired(part, by_step[step], (*path, step))
-
-
-# -- arguments --------------------------------------------------------------------------------------------------------
-
-
-def is_not_taken(call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an argument of data is None (or a nest of None only) and its parameter does not accept None.
-
-    All arguments for `*args` count as one nest. By keyword, data are what is annotated with a data model.
-    """
-    for parameter, argument in zip(call.positional, args, strict=False):
-        if not parameter.takes_none and is_nothing(argument):
-            return True
-    for name, argument in kwargs.items():
-        parameter = call.named.get(name)
-        if parameter is not None and parameter.model and not parameter.takes_none and is_nothing(argument):
-            return True
-    rest = args[len(call.positional) :]
-    return bool(rest) and call.rest is not None and not call.rest.takes_none and all(map(is_nothing, rest))
-
-
-def holds_symbol(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether any leaf of the arguments is a symbol."""
-    nests = (*args, *kwargs.values())
-    return any(isinstance(leaf, SymbolicDataModel) for nest in nests for leaf in leaves_of_any(nest))
-
-
-def data_among(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments that are data, or None."""
-    return {name: value for name, value in kwargs.items() if is_data(value)}
-
-
-def convert_arguments(
-    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Check the signature and the leaves, and turn model instances into values.
-
-    Args:
-        module: The module that is called.
-        args: Positional arguments: data.
-        kwargs: Keyword arguments: data for parameters declared as data, anything for others.
-
-    Returns:
-        The arguments for `call`; containers are rebuilt only if a leaf was converted.
-
-    Raises:
-        ArgumentError: The arguments do not fit the signature of `call`.
-        CallError: A leaf of a positional argument is not data.
-        NoCallError: The class defines no `call`.
-    """
-    if not hasattr(module, "call"):
-        raise no_call(module)
-    call = module._record.declaration.call
-    converted = tuple(
-        argument if type(argument) is JsonDataModel else _converted(module, index, argument)
-        for index, argument in enumerate(args)
-    )
-    if kwargs:
-        kwargs = {name: _by_keyword(module, call, name, value) for name, value in kwargs.items()}
-    check_signature(module, call, converted, kwargs)
-    return converted, kwargs
-
-
-def _by_keyword(module: Module, call: CallSignature, name: str, value: Any) -> Any:
-    """Convert a keyword argument; any value is allowed unless its parameter is declared as data."""
-    parameter = call.keyword(name)
-    if parameter is not None and parameter.takes_data:
-        return _converted(module, name, value)
-    if any(isinstance(leaf, DataModel) for leaf in leaves_of_any(value)):
-        return map_leaves(_model_to_value, value)
-    return value
-
-
-def _converted(module: Module, argument: int | str, nest: Any) -> Any:
-    """Convert an argument whose leaves must all be data."""
-    try:
-        converted = map_leaves(_model_to_value, nest)
-    except CallError as error:
-        raise CallError(f"{where(module)}: {_place(argument)}: {error}") from None
-    if not is_data(converted):
-        raise wrong_leaf(module, argument, converted)
-    return converted
-
-
-def _model_to_value(leaf: Any) -> Any:
-    return data.to_value(leaf) if isinstance(leaf, DataModel) else leaf
-
-
-def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
-    """Return the error for an argument with a leaf that is not data: the place, the type, and what to write.
-
-    Args:
-        module: The module that was called.
-        argument: The index of the argument, or its keyword.
-        nest: The whole argument.
-    """
-    path, leaf = next((path, leaf) for path, leaf in leaves_with_path(nest) if leaf is not None and not is_datum(leaf))
-    if _is_plain(nest, DATA):
-        path, leaf = (), nest
-    model = _demanded_model(module, argument)
-    name = tree.class_of(leaf).__name__
-    if inspect.isawaitable(leaf):
-        remedy = "await it first, `await module(await other(x))`"
-        if inspect.iscoroutine(leaf):
-            leaf.close()  # avoids the warning 'coroutine was never awaited'
-    elif isinstance(leaf, type) and issubclass(leaf, DataModel):
-        remedy = f"write {leaf.__name__}(...), or for composition sm.Input(data_model={leaf.__name__})"
-    elif model is not None:
-        remedy = f"write {model.__name__}(...)"
-        if isinstance(leaf, dict):
-            remedy = f"write sm.JsonDataModel(x, data_model={model.__name__})"
-    elif _is_record(leaf):
-        remedy = f"derive {name} from sm.DataModel"
-    else:
-        remedy = (
-            "write an instance of a data model, such as Query(text=...) of `class Query(sm.DataModel): text: str`; "
-            "anything that is not data goes by keyword"
-        )
-    return CallError(f"{where(module)}: {_place(argument, path)} is {kind_text(leaf)}, not data: {remedy}.")
-
-
-def _is_record(x: Any) -> bool:
-    """Whether an object is an instance of a dataclass or of a pydantic class."""
-    return not isinstance(x, type) and (isinstance(x, BaseModel) or is_dataclass(x))
-
-
-def _is_plain(nest: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether a nest is a dict or a dataclass without any leaf of these kinds: plain JSON, or one record."""
-    is_one = kind_of(nest) == MAPPING or _is_record(nest)
-    return is_one and not any(isinstance(leaf, kinds) for leaf in leaves(nest))
-
-
-def _demanded_model(module: Module, argument: int | str) -> Any:
-    """Return the data model class that an argument is declared with; None unless there is exactly one."""
-    call = module._record.declaration.call
-    parameter = call.parameter(argument) if isinstance(argument, int) else call.keyword(argument)
-    if parameter is not None and parameter.model is not None:
-        return parameter.model
-    declared = leaves(declared_inputs(module))
-    return getattr(declared[0], "_model", None) if len(declared) == 1 else None
-
-
-def no_call(module: Module) -> NoCallError:
-    """Return the error for calling a class without `call`."""
-    return NoCallError(f"class {type(module).__name__} defines no call: write `async def call(self, inputs): ...`.")
-
-
-def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise ArgumentError unless `call` takes these arguments."""
-    if not kwargs and len(args) in call.counts:
-        return
-    try:
-        call.signature.bind(*args, **kwargs, **({"training": False} if call.has_training else {}))
-    except TypeError as error:
-        unknown = [name for name in kwargs if call.keyword(name) is None]
-        fault = f"unknown argument {unknown[0]!r}" if unknown else str(error)
-        hint = did_you_mean(unknown[0], [*call.named, "training"]) if unknown else ""
-        if len(args) > len(call.positional) and call.rest is None:
-            fault = "too many positional arguments"
-            if len(call.positional) == 1:
-                hint = " It takes one data model: several are combined by `x + y`."
-            elif not call.positional:
-                hint = " Is `self` missing? Write `call(self, inputs)`."
-        elif not args and not kwargs and call.positional:
-            model = call.positional[0].model
-            hint = f" Pass a data model: {'Query' if model is None else model.__name__}(...)."
-        count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
-        if unknown and not args and call.positional:
-            model = call.positional[0].model
-            hint += f" Fields go in one data model: {'Query' if model is None else model.__name__}({unknown[0]}=...)."
-        by_keyword = f" and by keyword {', '.join(map(repr, kwargs))}" if kwargs else ""
-        raise ArgumentError(
-            f"{where(module)}: {fault}; got {count}{by_keyword}. The signature is call{call.signature}.{hint}"
-        ) from None
-
-
-def inputs_by_parameter(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, tuple[int | str, Any]]:
-    """Match the inputs of a call to the parameters of `build`; inputs without a parameter are left out.
-
-    Returns:
-        By parameter name, the index or keyword of the argument and the argument; for `*args`, a tuple of arguments.
-    """
-    matched: dict[str, tuple[int | str, Any]] = {}
-    taken = 0
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            matched[name] = name, args[taken:]
-        elif parameter.kind in POSITIONAL and taken < len(args):
-            matched[name] = taken, args[taken]
-            taken += 1
-        elif name in kwargs and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
-            matched[name] = name, kwargs[name]
-    return matched
 
 
 # -- the contract -----------------------------------------------------------------------------------------------------
@@ -353,11 +58,11 @@ Known: TypeAlias = dict[int, tuple[Schema, Any]]
 """By the id of a schema: the schema, kept alive, and the class that a value must be made from, or ANY_CLASS."""
 
 
-def note_known(known: Known, value: JsonDataModel[Any], made_from: Any) -> None:
+def note_known(table: Known, value: JsonDataModel[Any], made_from: Any) -> None:
     """Record that values with the schema of this one are valid; the table is cleared when it is full."""
-    if len(known) >= 256:
-        known.clear()
-    known[id(value._schema)] = value._schema, made_from
+    if len(table) >= 256:
+        table.clear()
+    table[id(value._schema)] = value._schema, made_from
 
 
 class Demand(NamedTuple):
@@ -373,7 +78,7 @@ class Demand(NamedTuple):
     nest: Any
 
 
-def declared_spec(module: Module, name: str) -> Any:
+def spec_of(module: Module, name: str) -> Any:
     """Return `input_spec` or `output_spec` of a module, else of its class, else _UNSET; runs no `__getattr__`."""
     on_class = SPECS[name]
     default = getattr(module, on_class) if hasattr(tree.class_of(module), on_class) else _UNSET
@@ -391,11 +96,13 @@ class Contract:
     def __init__(self, module: Module) -> None:
         record = module._record
         call = record.declaration.call
-        self.annotated = any(p.model for p in (*call.positional, *call.named.values(), call.rest, call.others) if p)
-        held = declared_spec(module, "input_spec")
-        self.spec: Any = None if held is _UNSET else symbols_of(held, f"{where(module)}: input_spec")
+        self.annotated = any(
+            p.model for p in (*call.positional, *call.by_name.values(), call.rest, call.var_keyword) if p
+        )
+        spec = spec_of(module, "input_spec")
+        self.spec: Any = None if spec is _UNSET else symbols_of(spec, f"{where(module)}: input_spec")
         self.built_on: Mapping[str, Any] | None = None
-        if held is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):
+        if spec is _UNSET and record.declaration.defines_build and record.flow is None and is_ready_here(record):
             self.built_on = record.build_config
         self.known: Known = {}
         self.is_empty = not (self.annotated or self.spec is not None or self.built_on)
@@ -409,20 +116,20 @@ class Contract:
             except LookupError:
                 kind = "" if kind_of(demand.nest) == LEAF else f"{kind_text(demand.nest)} "
                 raise SchemaError(
-                    f"{where(module)}: {_place(demand.argument)}: got {kind}{shape(demand.nest)}, wanted "
+                    f"{where(module)}: {place_of(demand.argument)}: got {kind}{shape(demand.nest)}, wanted "
                     f"{shape(demand.spec)}, by {demand.origin}: another structure."
                 ) from None
-            for path, wanted, leaf in pairs:
-                by_schema &= _meet(module, demand, path, wanted._schema, leaf)
+            for path, expected, leaf in pairs:
+                by_schema &= _meet(module, demand, path, expected._schema, leaf)
         if by_schema and len(args) == 1 and not kwargs and type(args[0]) is JsonDataModel:
             note_known(self.known, args[0], args[0]._model if self.annotated else ANY_CLASS)
 
     def _demands(self, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Demand]:
         call = module._record.declaration.call
         if self.annotated:
-            given = [(call.parameter(index), index, argument) for index, argument in enumerate(args)]
-            given += [(call.keyword(name), name, argument) for name, argument in kwargs.items()]
-            for parameter, name, argument in given:
+            arguments = [(call.parameter(index), index, argument) for index, argument in enumerate(args)]
+            arguments += [(call.keyword(name), name, argument) for name, argument in kwargs.items()]
+            for parameter, name, argument in arguments:
                 model = None if parameter is None else parameter.model
                 if parameter is not None and model is not None:
                     origin = f"`{parameter.name}: {model.__name__}` of call"
@@ -437,6 +144,27 @@ class Contract:
             for name, spec in self.built_on.items():
                 if name in given_to:
                     yield Demand(spec, None, "the schema it was built on", *given_to[name])
+
+
+def inputs_by_parameter(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, tuple[int | str, Any]]:
+    """Match the inputs of a call to the parameters of `build`; inputs without a parameter are left out.
+
+    Returns:
+        By parameter name, the index or keyword of the argument and the argument; for `*args`, a tuple of arguments.
+    """
+    matched: dict[str, tuple[int | str, Any]] = {}
+    position = 0
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            matched[name] = name, args[position:]
+        elif parameter.kind in POSITIONAL and position < len(args):
+            matched[name] = position, args[position]
+            position += 1
+        elif name in kwargs and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            matched[name] = name, kwargs[name]
+    return matched
 
 
 def check_inputs(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -460,7 +188,7 @@ def input_spec_of(module: Module) -> Any:
     return nests[0] if len(nests) == 1 else nests
 
 
-def declared_inputs(module: Module) -> Any:
+def input_declaration(module: Module) -> Any:
     """Return the declared inputs of `module` as a nest of symbols: Inputs, `input_spec`, an annotation; else None."""
     flow = module._record.flow
     if flow is not None:
@@ -489,8 +217,10 @@ def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: A
             errors = error.errors
         else:
             return False
-    place = _place(demand.argument, path)
-    lines = [f"{where(module)}: {place}: got {_fields(leaf._schema)}, wanted {_fields(schema)}, by {demand.origin}."]
+    place = place_of(demand.argument, path)
+    lines = [
+        f"{where(module)}: {place}: got {fields_text(leaf._schema)}, wanted {fields_text(schema)}, by {demand.origin}."
+    ]
     lines += [f"  {p.pointer or '(root)'}: wanted {p.wanted}, got {p.got}" for p in errors]
     raise SchemaError("\n".join(lines), errors)
 
@@ -511,7 +241,7 @@ class DeclaredOutputs:
 
     def __init__(self, module: Module) -> None:
         declaration = module._record.declaration
-        spec = declared_spec(module, "output_spec")
+        spec = spec_of(module, "output_spec")
         if spec is _UNSET or spec is None:
             flow = module._record.flow
             spec = declaration.call.outputs if flow is None else flow.output_symbols()
@@ -524,7 +254,7 @@ class DeclaredOutputs:
         return fresh(self.nest)
 
 
-def declared_outputs(module: Module) -> DeclaredOutputs:
+def output_declaration(module: Module) -> DeclaredOutputs:
     """Return the outputs that `module` declares, cached."""
     record = module._record
     if record.declared is None:
@@ -534,7 +264,7 @@ def declared_outputs(module: Module) -> DeclaredOutputs:
 
 def no_outputs(module: Module) -> Any:
     """Return the declared structure with None at every leaf: the result of a skipped call."""
-    return map_leaves(lambda _: None, declared_outputs(module).nest)
+    return map_leaves(lambda _: None, output_declaration(module).nest)
 
 
 def check_output(module: Module, output: Any) -> Any:
@@ -561,9 +291,9 @@ def check_output(module: Module, output: Any) -> Any:
             f"{where(module)}: call returned None, which its annotation does not allow: is a `return` missing? If None "
             "is a valid result, add `| None` to the return annotation."
         )
-    declared = declared_outputs(module)
+    declared = output_declaration(module)
     if declared.nothing:
-        if _is_plain(output, _OUTPUTS):
+        if is_plain(output, _OUTPUTS):
             raise _not_data(module, output, "")
         return map_leaves(lambda leaf: leaf if leaf is None else _as_value(module, leaf, ""), output)
     if isinstance(declared.nest, SymbolicDataModel):
@@ -578,21 +308,21 @@ def check_output(module: Module, output: Any) -> Any:
             f"{kind_text(declared.nest)} with {len(leaves(declared.nest))} leaves."
         )
     values = (
-        leaf if leaf is None else _fits(module, wanted, leaf, f", leaf {'/'.join(map(str, path))}")[0]
-        for path, wanted, leaf in pairs
+        leaf if leaf is None else _fits(module, expected, leaf, f", leaf {'/'.join(map(str, path))}")[0]
+        for path, expected, leaf in pairs
     )
     return pack(declared.nest, values)
 
 
-def _fits(module: Module, wanted: SymbolicDataModel | None, x: Any, at: str) -> tuple[JsonDataModel[Any], bool]:
+def _fits(module: Module, expected: SymbolicDataModel | None, x: Any, at: str) -> tuple[JsonDataModel[Any], bool]:
     """Check one leaf against its declaration; return it as a value, and whether its schema alone is sufficient."""
-    if wanted is None:
+    if expected is None:
         return _as_value(module, x, at), False
-    schema, model = wanted._schema, wanted._model
+    schema, model = expected._schema, expected._model
     place = f"{where(module)}: the output of call{at}"
     if isinstance(x, dict):
         try:
-            return data.value_from(x, schema, model, f"{place}, declared {title_of(schema)}", wanted._label), False
+            return data.value_from(x, schema, model, f"{place}, declared {title_of(schema)}", expected._label), False
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
     value = _as_value(module, x, at)
@@ -625,7 +355,7 @@ def _not_data(module: Module, x: Any, at: str) -> CallError:
         )
     if inspect.isawaitable(x):
         return CallError(f"{start} Write `return await ...`.")
-    if _is_record(x):
+    if is_record(x):
         return CallError(f"{start} Derive {type(x).__name__} from sm.DataModel.")
     return CallError(
         f"{start} Wrap it, `return Answer(...)` or `sm.JsonDataModel(x, data_model=Answer)`, "

@@ -1,28 +1,25 @@
-"""The class `Module`, whose methods are short calls into the other files of this room.
-
-Below it are the rules of `tree` for modules: the attributes as children, and the blueprint to rebuild a module.
-"""
+"""The class `Module`, whose methods are short calls into the other files of this room."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel
 
 from synmod import data, errors, leaves, tree
-from synmod.flow import FlowGraph, SymbolRef
-from synmod.lm import SAMPLING, SharedModel
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 
-from . import constructing, contract, structure
-from .calling import call_module, default_output_spec
-from .constructing import ModuleMeta, construct, declaration_of, empty_build, with_name_scope
-from .declaring import AsyncCallee, PlainCallee, RoomsAbove, Unspecified
-from .record import ModuleRecord, attributes_of, current_path, sow, structural_attributes
+from . import building, config, constructing, contract, nests, structure, transactions
+from .building import build_nothing
+from .calling import call_module
+from .constructing import ModuleMeta, construct, with_name_scope
+from .declaring import AsyncCallee, PlainCallee, Unspecified, declaration_of
+from .kinds import RoomsAbove
+from .record import ModuleRecord, current_path, sow
+from .symbolic import default_output_spec
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -132,7 +129,7 @@ class Module(metaclass=ModuleMeta):
         __call__ = call_module
         # shown in the warning for a forgotten await
         __call__.__name__, __call__.__qualname__ = "module", "Module.__call__"
-        build = empty_build
+        build = build_nothing
         compute_output_spec = default_output_spec
 
     def __new__(cls, /, *_args: Any, **_kwargs: Any) -> Self:
@@ -224,8 +221,8 @@ class Module(metaclass=ModuleMeta):
 
         Source: Keras `add_weight`.
         """
-        given = {"initializer": initializer, "data_model": data_model, "schema": schema, "trainable": trainable}
-        return structure.add_variable(self, type, **given, name=name, description=description)
+        options = {"initializer": initializer, "data_model": data_model, "schema": schema, "trainable": trainable}
+        return structure.add_variable(self, type, **options, name=name, description=description)
 
     def get_variable(self, name: str | None = None, index: int | None = None) -> tree.Variable:
         """Return one Variable by its name or by its index in `variables`.
@@ -316,7 +313,7 @@ class Module(metaclass=ModuleMeta):
     @property
     def built(self) -> bool:
         """Whether this module's own `build` is done; True from the start if its class has none."""
-        return structure.is_built_here(self._record)
+        return transactions.is_built_here(self._record)
 
     @property
     def version(self) -> int:
@@ -336,24 +333,24 @@ class Module(metaclass=ModuleMeta):
 
         @input_spec.setter
         def input_spec(self, spec: Any) -> None:
-            contract.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
+            nests.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
             vars(self)["input_spec"] = spec
             self._record.contract = None
 
         @property
         def output_spec(self) -> Any:
             """The declared outputs as a nest of symbols; None if nothing is declared."""
-            return contract.declared_outputs(self).nest
+            return contract.output_declaration(self).nest
 
         @output_spec.setter
         def output_spec(self, spec: Any) -> None:
-            contract.symbols_of(spec, f"{self.name}: output_spec")
+            nests.symbols_of(spec, f"{self.name}: output_spec")
             vars(self)["output_spec"] = spec
             self._record.declared = None
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the schemas this module was built on; None before the build, and for a class without `build`."""
-        return constructing.build_config_json(self)
+        return building.write_build_config(self)
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> Any:
         """Build an unbuilt module on the schemas that `get_build_config` returned.
@@ -361,21 +358,21 @@ class Module(metaclass=ModuleMeta):
         Raises:
             BuildError: Its `build` must wait; use `await sm.build(...)`.
         """
-        return constructing.build_from_config(self, config)
+        return building.build_from_config(self, config)
 
     # -- skip connections ---------------------------------------------------------------------------------------------
 
     def stashable(self) -> Iterator[tuple[Any, str]]:
         """Return the `(namespace, name)` pairs that this module stashes by name; the default namespace is None."""
-        return structure.namespaced(self, self.stashable_names)
+        return structure.pair_with_namespaces(self, self.stashable_names)
 
     def poppable(self) -> Iterator[tuple[Any, str]]:
         """Return the `(namespace, name)` pairs that this module pops, by name."""
-        return structure.namespaced(self, self.poppable_names)
+        return structure.pair_with_namespaces(self, self.poppable_names)
 
     def namespaced(self, name: str) -> tuple[Any, str]:
         """Return the `(namespace, name)` pair of one name."""
-        return next(structure.namespaced(self, [name]))
+        return next(structure.pair_with_namespaces(self, [name]))
 
     def isolate(self, ns: Any) -> Self:
         """Put the declared skip names into a Namespace; replaces an earlier one.
@@ -399,7 +396,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: The arguments are not known.
         """
-        return constructing.get_config(self)
+        return config.get_config(self)
 
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
@@ -408,7 +405,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: A key is unknown.
         """
-        return constructing.from_config(cls, config_)
+        return config.from_config(cls, config_)
 
     def clone(self, name: str | None = None) -> Self:
         """Return a copy: new structure, the same values and language models, counters at zero, no hooks.
@@ -430,7 +427,7 @@ class Module(metaclass=ModuleMeta):
         return constructing.reduce(self)
 
     def __repr__(self) -> str:
-        return constructing.constructor_call(self)
+        return config.constructor_call(self)
 
     if not TYPE_CHECKING:
 
@@ -523,7 +520,7 @@ class Module(metaclass=ModuleMeta):
             ArgumentError: `hook` is not a hook, or overrides a synchronous event with an async method.
         """
         check_hook(hook)
-        structure.remember(self)
+        transactions.remember(self)
         self._record.hooks = (*self._record.hooks, hook)
 
     def remove_hook(self, hook: Hook) -> None:
@@ -532,11 +529,11 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ArgumentError: The module does not have this hook.
         """
-        others = tuple(one for one in self.hooks if one is not hook)
-        if len(others) == len(self.hooks):
-            raise errors.ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(others)}.")
-        structure.remember(self)
-        self._record.hooks = others
+        remaining = tuple(own for own in self.hooks if own is not hook)
+        if len(remaining) == len(self.hooks):
+            raise errors.ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(remaining)}.")
+        transactions.remember(self)
+        self._record.hooks = remaining
 
     @property
     def counters(self) -> CallCounters:
@@ -624,259 +621,6 @@ class Module(metaclass=ModuleMeta):
         structure.delete_attribute(self, name)
 
 
-class Blueprint(NamedTuple):
-    """A module without its children; a tuple, because a split makes one per module, and tuples are cheap.
-
-    The fields from `name` to `isolated` are fields of the record, in the same order.
-    """
-
-    cls: type[Module]
-    name: str
-    description: str
-    trainable: bool
-    arguments: Mapping[str, Any] | None
-    given: tuple[str, str, bool] | None
-    build_config: Mapping[str, Any] | None
-    built: bool
-    sealed: bool
-    made_in_build: frozenset[str]
-    flow: Any
-    isolated: Mapping[str, Any]
-    reassigned: frozenset[str]
-    removed: tuple[str, ...]
-    ignored: Mapping[str, Any]
-
-
-_COPIED = Blueprint._fields[1:12]
-_copied: Callable[[ModuleRecord], tuple[Any, ...]] = attrgetter(*_COPIED)
-_REFERENCES = (tree.NodeRef, tree.VariableRef)
-
-
-def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
-    """Return an argument with `fn(x)` in place of every leaf x; an unchanged container stays the same object."""
-    if isinstance(value, _REFERENCES) or leaves.is_leaf(value) or tree.kind_of(value) in (tree.NODE, tree.VARIABLE):
-        return fn(value)
-    parts = leaves.take_apart(value)
-    new = [with_references(fn, part) for part in parts.children]
-    return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
-
-
-def children(module: Module) -> list[tuple[Any, Any]]:
-    """Return the attributes of a module in definition order, without the hidden ones."""
-    hidden, statics = module._record.declaration.hidden, module._record.statics
-    pairs = attributes_of(module)
-    if not hidden and not statics:
-        return pairs
-    return [(name, tree.Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
-
-
-def _metadata(module: Module) -> Blueprint:
-    """Return the blueprint of a module; for a sealed one, check first that its structure was not changed directly.
-
-    Hot: called once per module of a split.
-    """
-    record = module._record
-    if record.sealed:
-        structure.check_layout(module)
-    ignored = record.declaration.ignored
-    return Blueprint(
-        type(module),
-        *_copied(record),
-        reassigned=frozenset(record.reassigned),
-        removed=tuple(record.removed),
-        ignored={name: value for name, value in attributes_of(module) if name in ignored} if ignored else _NOTHING,
-    )
-
-
-_NOTHING: Mapping[str, Any] = {}
-
-
-def _create_empty(made: Blueprint) -> Module:
-    """Make a module from a blueprint. Hot: called once per module of a merge."""
-    module = _new(made.cls)
-    _put_record(module, ModuleRecord(declaration_of(made.cls), *made[1:12], constructed=True))
-    if made.reassigned or made.removed or made.ignored:
-        _follow_names(module, made)
-    return module
-
-
-_new: Any = object.__new__
-_put_record: Any = vars(Module)["_record"].__set__
-
-
-def _follow_names(module: Module, made: Blueprint) -> None:
-    """Copy the names and values of single attributes from a blueprint."""
-    record = module._record
-    record.reassigned = dict.fromkeys(made.reassigned)
-    record.removed = dict.fromkeys(made.removed)
-    vars(module).update(made.ignored)
-
-
-def _init(module: Module, pairs: list[tuple[Any, Any]]) -> None:
-    record = module._record
-    attributes: Any = module.__dict__
-    for name, value in pairs:
-        if type(value) is tree.Static:
-            _put(module, name, value)
-        else:
-            attributes[name] = value
-    if record.sealed:  # a new module holds nothing but `pairs`
-        record.layout = structure.layout_of(pairs if record.layout is None else structural_attributes(module))
-        record.ready = record.built
-
-
-def _rewrite(module: Module, made: Blueprint, pairs: list[tuple[Any, Any]]) -> None:
-    """Change a module in place to match a blueprint and children; a running call keeps the objects it has read."""
-    record = module._record
-    before, was_sealed = (structure.layout_of(structural_attributes(module)), record.flow), record.sealed
-    vars(module).clear()  # also cached values of `cached_property`, which are computed again
-    for name, value in zip(_COPIED, made[1:12], strict=True):
-        setattr(record, name, value)
-    record.statics, record.constructed = {}, True
-    _follow_names(module, made)
-    record.contract = record.declared = None
-    record.layout, record.ready = None, False
-    record.sealed = made.sealed or (was_sealed and made.built)
-    _init(module, pairs)
-    if before != (structure.layout_of(structural_attributes(module)), record.flow):
-        structure.note_edit(module)
-
-
-def _unseal(module: Module) -> None:
-    """Open a copy for editing."""
-    record = module._record
-    record.sealed = record.ready = False
-    record.layout = None
-
-
-def _adopt(module: Module, made: Blueprint) -> None:
-    """Set arguments, flow and Namespaces, after the objects that they refer to are made."""
-    record = module._record
-    record.arguments, record.flow, record.isolated = made.arguments, made.flow, made.isolated
-
-
-def _put(module: Module, name: Any, value: Any) -> None:
-    if isinstance(value, tree.Static):
-        module._record.statics[str(name)] = None
-        value = value.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    vars(module)[name] = value
-
-
-def _set_key(module: Module, name: Any, value: Any) -> None:
-    structure.remember(module)
-    _put(module, name, value)
-    record = module._record
-    record.removed.pop(name, None)
-    if name in record.made_in_build:
-        record.reassigned[name] = None
-    if record.sealed:
-        structure.note_edit(module)
-
-
-def _pop_key(module: Module, name: Any) -> Any:
-    structure.remember(module)
-    value = vars(module).pop(name)
-    record = module._record
-    record.removed[name] = None
-    if record.sealed:
-        structure.note_edit(module)
-    return value
-
-
-def _map_refs(made: Blueprint, fn: Callable[[Any], Any]) -> Blueprint:
-    if made.flow is None and not made.arguments and not made.isolated:
-        return made
-    given = made.arguments or _NOTHING
-    mapped = {name: with_references(fn, value) for name, value in given.items()}
-    changed = {name: value for name, value in mapped.items() if value is not given[name]}
-    flow = None if made.flow is None else made.flow.map_constants(fn)
-    isolated = {name: fn(namespace) for name, namespace in made.isolated.items()}
-    if not changed and not isolated and flow is made.flow:
-        return made
-    arguments = {**given, **changed} if changed else made.arguments
-    return made._replace(arguments=arguments, flow=flow, isolated=isolated or made.isolated)
-
-
-def _compared(definition: tree.NodeDef) -> Any:
-    made: Blueprint = definition.metadata
-    return {
-        "labels": [made.name, made.description, made.trainable],
-        "built": made.built,
-        "build": {name: _listed(nest) for name, nest in (made.build_config or {}).items()},
-        "flow": None if made.flow is None else _flow_compared(made.flow),
-        **({"isolated": dict(made.isolated)} if made.isolated else {}),
-    }
-
-
 def is_apart(node: Any) -> bool:
     """Whether a node is a metric or an optimizer, whose Variables do not belong to the program."""
     return isinstance(node, Module) and node._role != "part"
-
-
-def _listed(nest: Any) -> Any:
-    """Return a nest with lists in place of tuples, as in a file."""
-    if isinstance(nest, list | tuple):
-        return [_listed(part) for part in cast("list[Any]", nest)]
-    if isinstance(nest, dict):
-        return {key: _listed(part) for key, part in cast("dict[str, Any]", nest).items()}
-    return nest
-
-
-def _flow_compared(flow: FlowGraph) -> Any:
-    """Return the parts of a program's graph to compare: schemas, labels and wiring, symbols by number."""
-
-    def plain(nest: Any) -> Any:
-        return leaves.map_leaves(lambda x: ("symbol", x.index) if isinstance(x, SymbolRef) else x, nest)
-
-    return {
-        "symbols": [(symbol.schema, symbol.name, symbol.optional) for symbol in flow.symbols],
-        "inputs": plain(flow.inputs),
-        "outputs": plain(flow.outputs),
-        "steps": [
-            (step.node, step.op, plain(step.args), plain(dict(step.kwargs)), plain(step.gives)) for step in flow.steps
-        ],
-    }
-
-
-def _model_compared(definition: tree.NodeDef) -> Any:
-    """Return the parts of a language model and its fallbacks to compare: those in files, without key and endpoint."""
-    return [_settings_compared(lm) for lm in definition.metadata.tried()]
-
-
-def _settings_compared(lm: SharedModel) -> Any:
-    settings = lm.settings
-    sampling = {name: value for name, value in settings.defaults.items() if name in SAMPLING}
-    numbers = settings.attempts, settings.timeout_s, settings.repairs, settings.limit and settings.limit.numbers()
-    lengths = settings.batch_size, settings.dimensions
-    # a file gives the second of two models with the same name the suffix `#2`
-    name, *fallback = [each.name.partition("#")[0] for each in (lm, *lm.fallback)]
-    return name, settings.model, settings.structured, numbers, lengths, sampling, fallback
-
-
-tree.register_impl(
-    tree.NodeImpl(
-        Module,
-        flatten=lambda module: (children(module), _metadata(module)),
-        set_key=_set_key,
-        pop_key=_pop_key,
-        create_empty=_create_empty,
-        init=_init,
-        children=children,
-        metadata=_metadata,
-        own_trainable=lambda module: module._record.trainable,
-        map_refs=_map_refs,
-        adopt=_adopt,
-        compared=_compared,
-        rewrite=_rewrite,
-        record=lambda module: module._record,
-        unseal=_unseal,
-        unbuilt=lambda module: not module.built,
-        is_module=True,
-        subclasses=True,
-    )
-)
-tree.register_impl(
-    tree.NodeImpl(
-        SharedModel, flatten=lambda lm: ((), lm), by_reference=True, compared=_model_compared, subclasses=True
-    )
-)

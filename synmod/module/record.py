@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .contract import Contract, DeclaredOutputs
     from .declaring import ClassDeclaration, Runner
     from .module import Module
-    from .structure import Build
+    from .transactions import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ModuleRecord:
     trainable: bool = True
     arguments: Mapping[str, Any] | None = None
     """Constructor arguments by parameter; None for a module that was not made by calling its class."""
-    given: tuple[str, str, bool] | None = None
+    constructed_labels: tuple[str, str, bool] | None = None
     """Name, description and trainable at the end of the constructor."""
     build_config: Mapping[str, Any] | None = None
     built: bool = False
@@ -126,17 +126,17 @@ def attribute_of(module: Module, name: str | int) -> Any:
     return attributes.get(name, ABSENT)
 
 
-def held(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
+def graph_parts(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
     """Yield the nodes and Variables that `value` is or holds, with their paths below it; does not enter nodes."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     pending: list[tuple[leaves.KeyPath, Any]] = [((), value)]
     while pending:
         at, x = pending.pop()
         kind = tree.kind_of(x)
         if kind in (tree.NODE, tree.VARIABLE):
             yield at, x
-        elif kind != tree.STATIC and id(x) not in seen:
-            seen.add(id(x))
+        elif kind != tree.STATIC and id(x) not in visited:
+            visited.add(id(x))
             pending += [
                 ((*at, key), part) for key, part in (enumerate(x) if kind == tree.SET else leaves.parts_of(x)[0])
             ]
@@ -184,16 +184,16 @@ def extend_paths(module: Module) -> None:
     if own is None:  # made inside a call: it has no path below the entry module
         table = tree.PathTable()
     for name, value in structural_attributes(module):
-        for below, part in held(value):
+        for below, part in graph_parts(value):
             if id(getattr(part, "_record", part)) not in table:
                 _note_homes(table, table.add(tree.walk(part), prefix, (name, *below)))
 
 
 def _note_homes(table: tree.PathTable, located: Iterable[Any]) -> None:
     """Set the home path of each module that has none yet."""
-    for each in located:
-        if isinstance(each, ModuleRecord) and each.home is None:
-            each.home = table[id(each)]
+    for node in located:
+        if isinstance(node, ModuleRecord) and node.home is None:
+            node.home = table[id(node)]
 
 
 def current_path(module: Module) -> str:
@@ -202,9 +202,9 @@ def current_path(module: Module) -> str:
     frame = scope.current_call()
     if frame is None:
         return record.home or ""
-    known = frame.root.paths.get(id(record))
-    if known is not None:
-        return known
+    path = frame.root.paths.get(id(record))
+    if path is not None:
+        return path
     running = _frame_of(record, frame)
     return f"{frame.path}/{record.name}".lstrip("/") if running is None else running.path
 
@@ -219,8 +219,8 @@ def _frame_of(record: ModuleRecord, frame: scope.CallFrame | None) -> scope.Call
 def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> bool:
     """Add a value to the open captures of its type; return whether there was one."""
     frame = scope.current_call()
-    wanted = () if frame is None or frame.symbolic else tree.open_captures(kind)
-    if frame is None or not wanted:
+    captures = () if frame is None or frame.symbolic else tree.open_captures(kind)
+    if frame is None or not captures:
         return False
     leaves.check_name(name, "variable")
     try:
@@ -231,6 +231,6 @@ def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> boo
     steps = root.paths.steps_of(path) if isinstance(root.paths, tree.PathTable) else leaves.parse_path(path)
     giver = _frame_of(module._record, frame) or frame
     sown = tree.Sown(root.started, root.id, giver.number, (*steps, name), kind, json)
-    for capture in wanted:
+    for capture in captures:
         capture.add(sown)
     return True

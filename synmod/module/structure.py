@@ -1,319 +1,21 @@
-"""The structure of a module: edits of attributes, builds that are kept or undone as a whole, and sealing.
-
-A build begun inside another is kept or undone together with the outermost one. A ContextVar holds the build that the
-running code is part of.
-"""
+"""The structure of a module: edits of attributes and Variables, and sealing."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import re
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
-from contextvars import ContextVar, Token
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any
 
-from synmod import leaves, scope
-from synmod.errors import ArgumentError, BuildError, ConfigError, GraphError, SealedError, SkipNameError
-from synmod.tree import KNOWN, STATIC, PathTable, Static, Variable, class_of, is_token, outdate, own_impl, variables
+from synmod import leaves
+from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
+from synmod.tree import KNOWN, STATIC, Static, Variable, class_of, is_token, outdate, own_impl, variables
 
-from .record import ABSENT, LABELS, ModuleRecord, attribute_of, extend_paths, held, structural_attributes, where
+from .record import ABSENT, LABELS, attribute_of, graph_parts, structural_attributes, where
+from .transactions import remember
 
 if TYPE_CHECKING:
     from .module import Module
-
-_BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
-
-_LOCK = leaves.aio.lock()
-"""Guards `record.building`, the builds' `befores` and `waits_for`; held for a few instructions, never across an await.
-Reentrant: a coroutine that the garbage collector closes while the lock is held may end a build."""
-
-# -- snapshots that a failed build restores ---------------------------------------------------------------------------
-
-_FIELDS: Final = (
-    *LABELS, "arguments", "build_config", "built", "flow", "layout", "made_in_build", "ready", "reassigned", "removed",
-    "sealed", "statics",
-)  # fmt: skip
-_EXTENDED: Final = (list, deque)
-_UPDATED: Final = (set, dict, OrderedDict, defaultdict)
-"""Mutable plain containers, by the method that fills an empty one."""
-
-
-class Before:
-    """A snapshot of a module: its attributes, the plain containers in them, the fields of its record."""
-
-    __slots__ = ("_containers", "_fields", "module")
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self._fields = {name: copy.copy(getattr(module._record, name)) for name in _FIELDS}
-        self._containers: list[tuple[Any, Any]] = []
-        seen: set[int] = set()
-        pending: list[Any] = [module.__dict__]
-        while pending:
-            x = pending.pop()
-            cls = class_of(x)
-            if id(x) in seen:
-                continue
-            seen.add(id(x))
-            if cls in _EXTENDED or cls in _UPDATED:
-                content = copy.copy(x)
-                self._containers.append((x, content))
-                pending += content.values() if issubclass(cls, dict) else content
-            elif issubclass(cls, tuple | frozenset):
-                pending += x
-            elif dataclasses.is_dataclass(cls) and own_impl(cls) is None:
-                fields = [
-                    (each.name, getattr(x, each.name)) for each in dataclasses.fields(cls) if hasattr(x, each.name)
-                ]
-                self._containers.append((x, fields))
-                pending += [getattr(x, "__dict__", None), *(value for _, value in fields)]
-
-    def restore(self) -> None:
-        """Restore the module."""
-        record = self.module._record
-        for name, value in self._fields.items():
-            setattr(record, name, value)
-        record.contract = record.declared = None
-        for container, content in self._containers:
-            if dataclasses.is_dataclass(container):
-                for name, value in content:
-                    object.__setattr__(container, name, value)  # also of a frozen one
-                continue
-            container.clear()
-            container.extend(content) if class_of(container) in _EXTENDED else container.update(content)
-
-
-# -- running builds ---------------------------------------------------------------------------------------------------
-
-
-class Build:
-    """A running build, of one module or (None) of a whole tree: a block that code can be part of.
-
-    On success inside another build, its snapshots pass to that one; the outermost build makes all modules ready. On an
-    error, everything is undone.
-    """
-
-    __slots__ = ("_token", "befores", "module", "outer", "over", "values", "waits_for")
-
-    def __init__(self, module: Module | None = None) -> None:
-        self.module = module
-        self.outer = current_build()
-        self.over = leaves.Signal()
-        self.befores: dict[int, Before] = {}
-        """Snapshots of the changed modules, by id, in order of their first change."""
-        self.values: dict[int, tuple[Variable, Any]] = {}
-        """The changed Variables, by id, each with its snapshot."""
-        self.waits_for: list[Build] = []
-        """The builds that code of this build waits for."""
-        self._token: Token[Build | None] | None = None
-
-    def remember(self, module: Module) -> None:
-        """Take a snapshot of a module that is about to change, unless there is one."""
-        if id(module) not in self.befores:
-            self.befores[id(module)] = Before(module)
-
-    def __enter__(self) -> Self:
-        self._token = _BUILDING.set(self)
-        if self.module is not None:
-            self.remember(self.module)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            with _LOCK:
-                around = self.around
-                if kind is not None or around is None:
-                    self._end(kept=kind is None)
-                else:
-                    for key, before in self.befores.items():
-                        around.befores.setdefault(key, before)
-                    for key, value in self.values.items():
-                        around.values.setdefault(key, value)
-        finally:
-            self.over.set()
-            if self._token is not None:
-                scope.reset(_BUILDING, self._token)
-
-    def _end(self, *, kept: bool) -> None:
-        """Make all modules of this build ready, or restore them."""
-        befores = list(self.befores.values())
-        if kept:
-            for before in befores:
-                extend_paths(before.module)
-        else:
-            for before in reversed(befores):
-                before.restore()
-            for variable, snapshot in self.values.values():
-                variable.restore(snapshot)
-        for before in befores:
-            record = before.module._record
-            if record.building is not None and self in record.building.chain():
-                record.building = None
-            if kept:
-                record.ready = record.built and record.sealed and record.building is None
-        self.befores, self.values = {}, {}
-        frame = scope.current_call()
-        own = frame.root.paths if kept and frame is not None else None
-        for before in befores:  # path tables of other programs that list these modules are outdated
-            outdate(before.module._record, own if isinstance(own, PathTable) else None)
-
-    def undo_lost(self) -> None:
-        """Undo the builds of the chain whose loop was closed before they ended."""
-        for build in self.chain():
-            if build.over.is_lost:
-                build._end(kept=False)
-                build.over.set()
-
-    @property
-    def around(self) -> Build | None:
-        """The nearest enclosing build that still runs; a task may outlive the build that it was started in."""
-        outer = self.outer
-        while outer is not None and outer.over.is_set:
-            outer = outer.outer
-        return outer
-
-    def chain(self) -> list[Build]:
-        """Return this build and the enclosing builds that still run, from the inside out."""
-        chain: list[Build] = [self]
-        while (around := chain[-1].around) is not None:
-            chain.append(around)
-        return chain
-
-    @property
-    def outermost(self) -> Build:
-        """The build that this one is kept or undone with."""
-        return self.chain()[-1]
-
-
-class _GivesWay(BaseException):
-    """Ends an outermost build that would deadlock with another one; it starts again after the other has ended.
-
-    Not an Exception, so that `except Exception` in user code does not catch it.
-    """
-
-    def __init__(self, other: Build) -> None:
-        super().__init__()
-        self.other = other
-
-
-def gave_way_to(error: BaseException) -> Build | None:
-    """Return the build that the outermost build must await before it starts again; None for any other error."""
-    if current_build() is not None:
-        return None
-    while isinstance(error, BaseExceptionGroup):  # of a task group in a `build`
-        group: BaseExceptionGroup[_GivesWay] | None = error.subgroup(_GivesWay)  # pyright: ignore[reportUnknownMemberType]
-        if group is None:
-            return None
-        error = group.exceptions[0]
-    return error.other if isinstance(error, _GivesWay) else None
-
-
-def current_build() -> Build | None:
-    """Return the innermost build that the running code is part of, if it has not ended; None outside."""
-    build = _BUILDING.get()
-    return build if build is None or not build.over.is_set else build.around
-
-
-def remember(module: Module) -> bool:
-    """Take a snapshot of a module, before it changes, for the current build; return whether there is one."""
-    build = current_build()
-    if build is not None:
-        build.remember(module)
-    return build is not None
-
-
-def remember_variable(variable: Variable) -> None:
-    """Take a snapshot of a Variable, before it changes, for the current build."""
-    build = current_build()
-    if build is not None:
-        build.values.setdefault(id(variable), (variable, variable.snapshot()))
-
-
-def running_own_build(record: ModuleRecord) -> Build | None:
-    """Return the build of this module if its body is running, in which `super().build()` runs the base's body."""
-    build = current_build()
-    return build if build is not None and build.module is not None and build.module._record is record else None
-
-
-def is_building_tree() -> bool:
-    """Whether the running code is part of `sm.build`."""
-    build = current_build()
-    return build is not None and any(each.module is None for each in build.chain())
-
-
-def is_ready_here(record: ModuleRecord) -> bool:
-    """Whether the module is built for the running code: for all callers, or by the outermost build around both."""
-    if record.ready:
-        return True
-    build, current = record.building, current_build()
-    return build is not None and build.over.is_set and current is not None and build.outermost is current.outermost
-
-
-def is_built_here(record: ModuleRecord) -> bool:
-    """Whether the module's own build is done; for code outside, only after the outermost build has ended."""
-    return record.built and (record.building is None or is_ready_here(record))
-
-
-def take_turn(module: Module) -> tuple[Build | None, Build | None]:
-    """Begin the build of a module, or return the build to wait for.
-
-    Returns:
-        `(own, None)` to run a new build, `(None, other)` to wait, `(None, None)` if the module is built.
-
-    Raises:
-        BuildError: The running code is part of the other build, or of one that the other waits for.
-        _GivesWay: Two outermost builds would wait for one another.
-    """
-    record, current = module._record, current_build()
-    with _LOCK:
-        if record.building is not None:
-            record.building.undo_lost()
-        other = record.building
-        if other is None:
-            if not record.built:
-                record.building = Build(module)
-            return record.building, None
-        if current is None:
-            return None, other.outermost
-        chain, same = current.chain(), other.outermost is current.outermost
-        target = other if same else other.outermost
-        if _leads_to(target, chain):
-            if same:
-                raise waits_for_itself(module)
-            raise _GivesWay(target)
-        for build in chain:
-            build.waits_for.append(target)
-        return None, target
-
-
-def _leads_to(start: Build, goals: list[Build]) -> bool:
-    """Whether a build is one of the goals, or waits for one, directly or through others."""
-    return start in goals or any(_leads_to(each, goals) for each in start.waits_for)
-
-
-async def wait_for(other: Build) -> None:
-    """Wait until a build has ended; then remove it from `waits_for`, where `take_turn` has put it."""
-    current = current_build()
-    try:
-        await other.over.wait()
-    finally:
-        with _LOCK:
-            for build in () if current is None else current.chain():
-                if other in build.waits_for:
-                    build.waits_for.remove(other)
-
-
-def waits_for_itself(module: Module) -> BuildError:
-    """Return the error for a build that would wait for its own end."""
-    current = current_build()
-    builders = [] if current is None else [where(each.module) for each in reversed(current.chain()) if each.module]
-    return BuildError(
-        f"{where(module)} waits for itself: it is being built, and that needs {' > '.join(builders) or 'the module'}, "
-        "which needs it. Build one of them first: `await sm.build(module, Schema)`."
-    )
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------
@@ -380,12 +82,12 @@ def delete_attribute(module: Module, name: str) -> None:
 # -- Variables --------------------------------------------------------------------------------------------------------
 
 
-def add_variable(module: Module, kind: type[Variable], **given: Any) -> Variable:
+def add_variable(module: Module, kind: type[Variable], **options: Any) -> Variable:
     """Make a Variable and store it as the attribute of its name, or `name_1`, ... if that is taken."""
-    refuse_if_sealed(module, given["name"] or "variable", "cannot add a Variable")
+    refuse_if_sealed(module, options["name"] or "variable", "cannot add a Variable")
     if not isinstance(kind, type) or not issubclass(kind, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"{where(module)}: type={kind!r} is not a Variable type; use sm.Param, sm.Memory, ...")
-    variable = kind(**given)
+    variable = kind(**options)
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     restored = module._record.restored or set[str]()
@@ -414,14 +116,16 @@ def get_variable(module: Module, name: str | None, index: int | None) -> Variabl
         if not -len(live) <= index < len(live):
             raise GraphError(f"{where(module)}: no Variable at index {index!r}; there are {len(live)}.")
         return live[index]
-    named = {path: each for path, each in variables(module).items() if each.name == name and each in live}
-    if len(named) == 1:
-        return next(iter(named.values()))
-    if named:
+    matches = {
+        path: variable for path, variable in variables(module).items() if variable.name == name and variable in live
+    }
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    if matches:
         raise GraphError(
-            f"{where(module)}: {len(named)} Variables are named {name!r}: {', '.join(named)}. Get one by its path."
+            f"{where(module)}: {len(matches)} Variables are named {name!r}: {', '.join(matches)}. Get one by its path."
         )
-    names = [str(each.name) for each in live]
+    names = [str(variable.name) for variable in live]
     raise GraphError(
         f"{where(module)}: no Variable is named {name!r}.{leaves.did_you_mean(str(name), names)} "
         f"Its Variables: {', '.join(names) or 'none'}."
@@ -448,8 +152,10 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
     one may replace another. Hot: made for every module of a merge, and compared in every split.
     """
     layout: dict[str | int, Any] = {}
-    for name, value in [each for each in attributes if KNOWN.get(type(each[1])) != STATIC]:  # pyright: ignore[reportUnknownArgumentType]
-        parts = [(at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in held(value)]
+    for name, value in [pair for pair in attributes if KNOWN.get(type(pair[1])) != STATIC]:  # pyright: ignore[reportUnknownArgumentType]
+        parts = [
+            (at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in graph_parts(value)
+        ]
         if parts:
             layout[name] = parts
     return layout
@@ -516,7 +222,7 @@ def _in_graph(module: Module, name: str) -> Any:
 
 def _holds_any(value: Any) -> bool:
     """Whether `value` is or holds a node or a Variable."""
-    return next(held(value), None) is not None
+    return next(graph_parts(value), None) is not None
 
 
 def _is_by_reference(x: object) -> bool:
@@ -535,7 +241,7 @@ def _text(module: Module, attribute: str, fault: str) -> str:
 # -- Namespaces of skips ----------------------------------------------------------------------------------------------
 
 
-def namespaced(module: Module, names: Iterable[str]) -> Iterator[tuple[Any, str]]:
+def pair_with_namespaces(module: Module, names: Iterable[str]) -> Iterator[tuple[Any, str]]:
     """Return an iterator over the `(namespace, name)` pairs of names, sorted by name."""
     return ((module._record.isolated.get(name), name) for name in sorted(names))
 

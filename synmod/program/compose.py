@@ -96,7 +96,7 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
 
 def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel], dict[str, SymbolicDataModel]]:
     """Return an Input for each parameter: the positional ones, and the keyword-only ones by name."""
-    hints = modules.resolved_annotations(fn)
+    hints = modules.resolve_annotations(fn)
     positional: list[SymbolicDataModel] = []
     named: dict[str, SymbolicDataModel] = {}
     for parameter in inspect.signature(fn).parameters.values():
@@ -219,7 +219,7 @@ def _wired(
 
 def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
     """Check that the outputs contain what a return annotation declares."""
-    declared = modules.read_outputs(modules.resolved_annotations(fn).get("return", modules.UNDECLARED))
+    declared = modules.read_outputs(modules.resolve_annotations(fn).get("return", modules.UNDECLARED))
     if declared is modules.UNDECLARED:
         return
     pairs = leaves.aligned(declared, outputs)

@@ -44,7 +44,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
             f"class {cls.__name__} defines call, and {where(program)} was given a graph: a program runs one or the "
             "other. Leave out call, or the inputs and outputs."
         )
-    if cls.__init__ is not Program.__init__ and modules.running_own_build(record) is None:
+    if cls.__init__ is not Program.__init__ and modules.current_own_build(record) is None:
         raise BuildError(
             f"{where(program)}: class {cls.__name__} must call super().__init__(inputs=..., outputs=...) once, at the "
             "end of its build: `async def build(self, inputs): ...`."

@@ -9,7 +9,7 @@ from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, is
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
 from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
-from synmod.module import Child, Execution, Module, Shown, shape, where
+from synmod.module import Child, Execution, Module, Unquoted, shape, where
 from synmod.skip.wiring import steps_before
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Inputs:
             if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
                 return [value for _, _, value in pairs]
         raise CallError(
-            f"{where(module)}: got {_given(args)}; it takes {pack(self.structure, map(Shown, self.names))}, as one "
+            f"{where(module)}: got {_given(args)}; it takes {pack(self.structure, map(Unquoted, self.names))}, as one "
             f"argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
         )
 

@@ -104,7 +104,7 @@ def _module(site: _Site, children: list[tuple[Any, Any]], blueprint: Any) -> dic
         "attributes": _attributes(site, children, config),
         "build": _build(site),
     }
-    for label, before in zip(("name", "description", "trainable"), blueprint.given or (), strict=False):
+    for label, before in zip(("name", "description", "trainable"), blueprint.constructed_labels or (), strict=False):
         value = getattr(blueprint, label)
         if value != before and not (label in config and is_passed_on(site.node._record, label)):
             record[label] = value

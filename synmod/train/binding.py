@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
-from synmod.module import Module, declared_inputs, input_spec_of, own_inputs_of
+from synmod.module import Module, input_declaration, input_spec_of, own_inputs_of
 
 from .optimizer import Optimizer, Routing, Target, kind_of, matches
 from .rows import Example, Several, declared_of, defaults_of, fitted, fitted_by_name, input_names
@@ -168,7 +168,7 @@ def declared_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None
 def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Several:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
     values = {name: given[name] if name in given else defaults.get(name) for name in input_names(program)}
-    is_dict = own_inputs_of(program) and leaves.is_object(declared_inputs(program))
+    is_dict = own_inputs_of(program) and leaves.is_object(input_declaration(program))
     return Several((values,)) if is_dict else Several(values.values())
 
 

@@ -22,7 +22,7 @@ from synmod.data import (
 )  # fmt: skip
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.leaves import SEQUENCE, Json, did_you_mean, frozen, is_object, kind_of, leaves, thaw
-from synmod.module import Module, build, declared_inputs, own_inputs_of
+from synmod.module import Module, build, input_declaration, own_inputs_of
 
 from .targets import Targets, fields_of, read_fields, twin_of
 
@@ -77,7 +77,7 @@ class Several(tuple[Any, ...]):
 def input_names(program: Module) -> list[str]:
     """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
     if own_inputs_of(program):
-        nest = declared_inputs(program)
+        nest = input_declaration(program)
         if is_object(nest):
             return [str(name) for name in nest]
         return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
@@ -86,7 +86,7 @@ def input_names(program: Module) -> list[str]:
 
 def declared_of(program: Module) -> Any:
     """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
-    declared, parameters = declared_inputs(program), _parameters(program)
+    declared, parameters = input_declaration(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
         return declared
     return [None if each.model is None else symbol(schema_of(each.model), each.model) for each in parameters]

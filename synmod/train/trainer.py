@@ -13,7 +13,7 @@ from synmod import data, flow, leaves, scope, tree
 from synmod.errors import SynmodWarning, TrainerError
 from synmod.leaves import check_int, write_atomic
 from synmod.lm import SharedModel
-from synmod.module import Module, build_and
+from synmod.module import Module, build_and_check
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
@@ -192,7 +192,7 @@ class Trainer:
             return found, roles, requests, outputs
 
         args = binding.arguments(self.program, dict(inputs), defaults)
-        outputs, roles, requests, nest = await build_and(checked, self.program, args)
+        outputs, roles, requests, nest = await build_and_check(checked, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
         routing = Routing(self.program, binding.targets_of(self.program, roles).values())

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from synmod import data, errors, leaves, scope, tree
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.lm import SharedModel
-from synmod.module import Child, Execution, Module, declared_outputs, execution_of, input_spec_of
+from synmod.module import Child, Execution, Module, execution_of, input_spec_of, output_declaration
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ def _declared(module: Module) -> Contract:
         elif all(model for _, model in models):
             inputs = tuple((name, data.schema_of(model)) for name, model in models)
     with suppress(AttributeError, errors.SynmodError):
-        outputs = _schemas(declared_outputs(module).nest)
+        outputs = _schemas(output_declaration(module).nest)
     return Contract(inputs, outputs)
 
 

@@ -1,0 +1,404 @@
+"""The build before the first call: once for all concurrent callers, completely or not at all.
+
+The first caller builds, the others wait for the end and check again. `build` builds a whole tree, on symbols.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from synmod import data, errors, leaves, scope, tree
+from synmod.leaves import LEAF, KeyPath, kind_of, path_str
+from synmod.scope import hooks_for
+from synmod.tree import class_of, keeping_writes, walk
+
+from . import contract, transactions
+from .arguments import check_signature, data_among, no_call, wrong_leaf
+from .kinds import RoomsAbove, own_inputs_of, verify_first_call
+from .nests import fresh, is_declaration, symbols_of
+from .record import ABSENT, attributes_of, extend_paths, where
+from .structure import seal
+from .symbolic import SymbolicFrame, is_of_wiring, output_symbols, trace
+from .transactions import Build
+
+if TYPE_CHECKING:
+    from .module import Module
+
+T = TypeVar("T")
+
+
+async def build(module: Module, *schemas: Any, training: bool | None = None, **keywords: Any) -> Any:
+    """Build a module and everything below it, on symbols: no model is called and no value changes.
+
+    Args:
+        module: The module; a program with its own Inputs needs no schemas.
+        *schemas: The positional inputs of `call`: data models, schemas, symbols, values (only their schema is used), or
+            nests of them.
+        training: The mode in which `call` is traced.
+        **keywords: The keyword inputs, likewise; values that do not declare data are passed to `call` unchanged.
+
+    Returns:
+        The symbolic outputs; None if `call` must read a value, all modules are built, and no output is declared.
+
+    Raises:
+        BuildError: A module below defines `build` and was not reached; or a build waits for itself, calls a model, or
+            misses an input.
+        SchemaError: A schema does not satisfy a contract.
+        ArgumentError: The schemas do not fit the signature of `call`.
+        SkipVerifyError: The skip connections below do not match.
+        NoCallError: The class defines neither `call` nor `build`, and schemas were given.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Query(sm.DataModel):
+        ...     question: str
+        >>> sm.run(sm.build, sm.Identity(), Query).keys()
+        ('question',)
+
+    Source: Keras `Model.build`; differs: schemas instead of shapes, atomic.
+    """
+    return await build_and_check(lambda outputs: outputs, module, schemas, keywords, training)
+
+
+async def build_and_check(
+    check: Callable[[Any], T],
+    module: Module,
+    schemas: tuple[Any, ...],
+    keywords: Mapping[str, Any] | None = None,
+    training: bool | None = None,
+) -> T:
+    """Build a module as `build` does, and return what `check` returns for its outputs; its failure undoes the build."""
+    place = f"{where(module)}: sm.build"
+    args = tuple(symbols_of(schema, place) for schema in schemas) or own_inputs_of(module)
+    kwargs = {name: _symbols_by_keyword(value, place) for name, value in (keywords or {}).items()}
+    while True:
+        try:
+            with SymbolicFrame(module, training, args) as frame, Build() as whole:
+                if module._record.building is None:  # else the other caller's build restores the module
+                    whole.remember(module)
+                return check(await _build_and_verify(module, args, kwargs, is_root=frame.parent is None))
+        except BaseException as error:
+            blocker = transactions.build_to_wait_for(error)
+            if blocker is None:
+                raise
+        await blocker.over.wait()
+
+
+def _symbols_by_keyword(value: Any, place: str) -> Any:
+    """Return a symbol for a value that declares data; return anything else unchanged, for `call`."""
+    return symbols_of(value, place) if kind_of(value) != LEAF or is_declaration(value) else value
+
+
+async def _build_and_verify(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, is_root: bool) -> Any:
+    """Build, and check the wiring of a whole program; a wiring error explains more than the error of a single call."""
+    if is_root:
+        RoomsAbove.instance.verify_wiring(module, False)
+    try:
+        outputs = await _build_tree(module, args, kwargs)
+    except errors.SkipError as error:
+        if is_root:
+            try:
+                RoomsAbove.instance.verify_wiring(module, True)
+            except errors.SkipVerifyError as faults:
+                raise faults from error
+        raise
+    if is_root:
+        RoomsAbove.instance.verify_wiring(module, True)
+    for _, part in _modules_below(module):  # built modules that no trace has called
+        if part._record.built:
+            seal(part)
+    return outputs
+
+
+async def _build_tree(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Build the module, then all modules below it that a trace of `call` reaches, also if the output is declared.
+
+    A functional program, or an overridden `compute_output_spec`, builds the modules inside by itself; then `call` is
+    traced only if a module below is still unbuilt.
+    """
+    record, declaration = module._record, module._record.declaration
+    inputs, call = args or kwargs, declaration.call
+    is_followed = hasattr(module, "call") and (
+        inputs or not declaration.defines_build or 0 in call.counts or call.rest is not None
+    )
+    if is_followed:
+        check_signature(module, call, args, kwargs)
+        contract.check_inputs(module, args, kwargs)
+    elif inputs and not declaration.defines_build:
+        raise no_call(module)  # nothing would use the schemas
+    await ensure_built(module, args, kwargs)
+    outputs: Any = None
+    reason = ""
+    if is_followed:
+        contract.check_inputs(module, args, kwargs)
+        if (record.flow is None and not declaration.declares_spec) or unbuilt_paths(module):
+            try:
+                outputs = await trace(module, args, kwargs)
+            except Exception as error:
+                is_declared = not contract.output_declaration(module).nothing
+                if is_of_wiring(error) or not (is_declared or isinstance(error, errors.SymbolicValueError)):
+                    raise
+                reason = f" The trace of call did not reach them: {error}"
+        if declaration.declares_spec or not contract.output_declaration(module).nothing:
+            outputs = await output_symbols(module, args, kwargs)
+    elif hasattr(module, "call"):
+        outputs = contract.output_declaration(module).fresh()
+    left = unbuilt_paths(module)
+    if left:
+        raise errors.BuildError(
+            f"{where(module)}: still unbuilt: {', '.join(path_str(path) or '(root)' for path in left)}.{reason} "
+            f"Build them in the parent's build: `await {_expression_of(left[0])}.build(Schema)`."
+        )
+    return outputs
+
+
+def unbuilt_paths(module: Module) -> list[KeyPath]:
+    """Return the paths of all unbuilt modules, `module` included."""
+    return [path for path, part in _modules_below(module) if not part.built]
+
+
+def _modules_below(module: Module) -> list[tuple[KeyPath, Module]]:
+    """Return the modules of a tree with their paths, each once."""
+    visits = (visit for visit in walk(module) if visit.first and visit.impl is not None and visit.impl.is_module)
+    return [(visit.path, visit.value) for visit in visits]
+
+
+def _expression_of(path: KeyPath) -> str:
+    """Return the expression for a path, as code in the root writes it."""
+    steps = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path)
+    return f"self{''.join(steps)}"
+
+
+# -- the build of one module -------------------------------------------------------------------------------------------
+
+
+async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Build `module` on these inputs unless it is built; if other code is building it, wait, then check again.
+
+    Args:
+        module: The module.
+        args: Positional inputs, as passed to `call`.
+        kwargs: Keyword inputs.
+
+    Raises:
+        BuildError: The build waits for itself, or an input of it is missing.
+        Exception: Any exception of the module's `build`.
+    """
+    record = module._record
+    while not transactions.is_ready_here(record):
+        if record.built and record.building is None:
+            verify_first_call(module)
+            seal(module)
+            extend_paths(module)
+            return
+        try:
+            own, blocker = transactions.take_turn(module)
+            if own is not None:
+                await _build_module(own, module, args, kwargs)
+            elif blocker is not None:
+                await transactions.wait_for(blocker)
+        except BaseException as error:
+            blocker = transactions.build_to_wait_for(error)
+            if blocker is None:
+                raise
+            await blocker.over.wait()
+
+
+async def _build_module(block: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own `build` in its block."""
+    with block:
+        before = dict(attributes_of(module))
+        inputs = _bind_symbols(module, args, kwargs)
+        await _run_build_with_events(module, inputs)
+        assigned = [name for name, value in attributes_of(module) if before.get(name, ABSENT) is not value]
+        mark_built(module, dict(inputs.arguments), frozenset(assigned))
+
+
+def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[str] = frozenset()) -> None:
+    """Record that the module's own build is done, on which inputs and with which new attributes; then seal it."""
+    record = module._record
+    record.build_config, record.made_in_build = arguments, assigned
+    record.built = True
+    record.contract = record.declared = None
+    seal(module)
+
+
+async def _run_build_with_events(module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the body in its own frame, between the build events, whose place is that of the call that builds."""
+    caller = scope.current_call()
+    with SymbolicFrame(module) as frame:
+        is_load = module._record.restored is not None  # a load sends no build events
+        listeners = () if is_load else hooks_for(scope.ambient(), module._record.hooks)
+        place = caller if caller is not None and caller.owner is module._record else frame
+        started = perf_counter()
+        failure: BaseException | None = None
+        try:
+            scope.notify(listeners, scope.BuildBegin(*scope.place_of(place, place.phase), inputs.args, inputs.kwargs))
+            await _run_build(module, inputs)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            ended = (inputs.args, failure, perf_counter() - started)
+            scope.notify(listeners, scope.BuildEnd(*scope.place_of(place, place.phase), *ended))
+            failure = None  # avoids a reference cycle of the exception and this frame
+
+
+async def _run_build(module: Module, inputs: inspect.BoundArguments) -> None:
+    """Run the class's own `build`, plain or async, outside traces and overlays: its writes are for all callers."""
+    with keeping_writes(transactions.remember_variable):
+        body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
+        pending = body(*inputs.args, **inputs.kwargs)
+        if inspect.isawaitable(pending):
+            await pending
+
+
+def _bind_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Return the arguments for a module's own `build`: a symbol in place of each value.
+
+    Raises:
+        CallError: A keyword argument for a required parameter is not data.
+        BuildError: A required parameter has no argument; names it.
+    """
+    signature = module._record.declaration.build
+    data = data_among(kwargs)
+    matched = contract.inputs_by_parameter(signature, args, data)
+    missing = [
+        name for name, p in signature.parameters.items()
+        if name not in matched and p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD
+    ]  # fmt: skip
+    for name in missing:
+        if name in kwargs and name not in data:
+            raise wrong_leaf(module, name, kwargs[name])
+    if missing:
+        raise errors.BuildError(
+            f"{where(module)}: build{signature} has no argument for {', '.join(map(repr, missing))}. It receives a "
+            "symbol for each positional input of call, and the keyword data that it names."
+        )
+    return inspect.BoundArguments(signature, {name: fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
+
+
+# -- the method `build` ------------------------------------------------------------------------------------------------
+
+
+class BuildMethod:
+    """A class's own `build` as a method; a call from outside builds the module: once, checked and atomic."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)  # signature, docstring and `__isabstractmethod__`
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        return self if module is None else functools.partial(self, module)
+
+    def __call__(self, module: Any, *inputs: Any, **keywords: Any) -> Any:
+        """Run the body if the module's own build is running (`super().build(...)`), else build the module."""
+        if transactions.current_own_build(module._record) is None:
+            return build(module, *inputs, **keywords)
+        if self is inspect.getattr_static(tree.class_of(module), "build"):
+            raise transactions.self_wait_error(module)
+        return self.function.__get__(module)(*inputs, **keywords)
+
+
+def build_nothing(_module: Any, *_inputs: Any, **_keywords: Any) -> _NoResult:
+    """Do nothing: the `build` of `Module`."""
+    return _NoResult()
+
+
+class _NoResult:
+    """The result of the empty build: may be awaited or not, unlike a coroutine."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+# -- build configs -----------------------------------------------------------------------------------------------------
+
+
+def write_build_config(module: Module) -> dict[str, Any] | None:
+    """Return the schemas a module was built on, by parameter of `build`; None if there are none."""
+    built_on = module._record.build_config
+    return None if built_on is None else {"schemas": {name: _nest_to_json(nest) for name, nest in built_on.items()}}
+
+
+def _nest_to_json(nest: Any) -> Any:
+    if nest is None:
+        return None
+    if isinstance(nest, data.SymbolicDataModel):
+        return leaves.thaw(data.schema_of(nest))
+    if leaves.kind_of(nest) == leaves.MAPPING:
+        return {"dict": {key: _nest_to_json(item) for key, item in nest.items()}}
+    return [_nest_to_json(item) for item in nest]
+
+
+def _nest_from_json(json: Any) -> Any:
+    if json is None:
+        return None
+    if isinstance(json, list | tuple):
+        return [_nest_from_json(item) for item in cast("list[Any]", json)]
+    if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
+        return {key: _nest_from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
+    if not isinstance(json, dict):
+        raise errors.ConfigError(
+            f"an input of a build config is a schema, null, a list or {{'dict': ...}}, not {json!r:.100}."
+        )
+    return data.symbol(data.declare(json))
+
+
+def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the symbols of a build config, by parameter of `build`.
+
+    Raises:
+        ConfigError: `config` is not a build config of this class.
+        SchemaError: A schema in it is unusable.
+    """
+    schemas = config.get("schemas")
+    if len(config) != 1 or not isinstance(schemas, Mapping):
+        raise errors.ConfigError(
+            f"{where(module)}: a build config is {{'schemas': {{parameter: schema}}}}, not {config!r:.100}."
+        )
+    signature = module._record.declaration.build
+    for name in cast("Mapping[str, Any]", schemas):
+        if name not in signature.parameters:
+            raise errors.ConfigError(
+                f"{where(module)}: build{signature} has no parameter {name!r}, which its build config has."
+                f"{leaves.did_you_mean(name, signature.parameters)}"
+            )
+    return {name: _nest_from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
+
+
+def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:
+    """Build an unbuilt module on the schemas of a build config.
+
+    `build` runs on symbols, without waiting. If a load has restored the Variables of an earlier `build`, `add_variable`
+    returns those.
+
+    Raises:
+        BuildError: `build` awaits something that does not return at once; everything is undone.
+        ConfigError: `config` is not a build config of this class.
+    """
+    record = module._record
+    if config is None or record.built:
+        return
+    built_on = read_build_config(module, config)
+    if record.flow is not None:  # its `build` made the graph, which a load restores by itself
+        mark_built(module, built_on)
+        return
+    bound = inspect.BoundArguments(record.declaration.build, built_on)  # pyright: ignore[reportArgumentType]
+    try:
+        leaves.drive(_build_without_parts(module, bound.args, bound.kwargs))
+    except leaves.Suspended:
+        raise errors.BuildError(
+            f"{where(module)}: its build must wait, which synchronous code cannot: use "
+            "`await sm.build(module, Schema)`."
+        ) from None
+
+
+async def _build_without_parts(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run the module's own build only: the modules below have their own configs."""
+    with SymbolicFrame(module, inputs=args):
+        await ensure_built(module, args, kwargs)
