@@ -354,17 +354,19 @@ def json_equal(a: Json, b: Json) -> bool:
 
     Source: the equality of RFC 8785 texts; differs: ints and floats are never equal.
     """
-    return _equal(frozen(a), frozen(b))
+    return frozen_equal(frozen(a), frozen(b))
 
 
-def _equal(a: Any, b: Any) -> bool:
-    """Compare two frozen values."""
+def frozen_equal(a: Any, b: Any) -> bool:
+    """Whether two frozen values are exactly the same, as `json_equal`."""
     if a is b:
         return True
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(part, b[key]) for key, part in a.items())
+        return (
+            isinstance(b, dict) and a.keys() == b.keys() and all(frozen_equal(part, b[key]) for key, part in a.items())
+        )
     if isinstance(a, list):
-        return isinstance(b, list) and len(a) == len(b) and all(map(_equal, a, b))
+        return isinstance(b, list) and len(a) == len(b) and all(map(frozen_equal, a, b))
     return type(a) is type(b) and a == b and (a != 0.0 or copysign(1.0, a) == copysign(1.0, b))
 
 

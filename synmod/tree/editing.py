@@ -14,7 +14,7 @@ from synmod.leaves import DICTS, Json, KeyPath, checks_keywords, did_you_mean, f
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
 from .looking import PathTable, path_table
-from .states import Fault, State, StateLike, checked_leaf, fit, leaves_of, raise_faults
+from .states import Fault, Leaf, State, StateLike, check_leaf, fit, leaves_of, raise_faults
 from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, class_of, snapshot
 from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
@@ -48,24 +48,16 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
 
     Source: Flax NNX `update`; differs: atomic, validated.
     """
-    live = record(node)
-    fitted, unfit = fit(
-        live.graphdef,
-        states,
-        lambda index: live.objects[index].schema,
-        "update",
-        static="Trying to update a non-Variable:",
-        allow_unknown=allow_extra,
-    )
-    raise_faults("update", unfit)
+    table = path_table(node, sealed=True)
+    leaves = _fit_live(node, table, states, "update", "Trying to update a non-Variable:", allow_unknown=allow_extra)
     writes: list[tuple[KeyPath, Write]] = []
     faults: list[Fault] = []
-    for path, index in live.graphdef.leaf_paths.items():
-        leaf = fitted.get(index)
+    for path, variable in table.variables.items():
+        leaf = leaves.get(id(variable))
         if leaf is None:
             continue
         try:
-            write = Write(live.objects[index], leaf.value, leaf.metadata if metadata else None)
+            write = Write(variable, leaf.value, leaf.metadata if metadata else None)
         except errors.SchemaError as error:  # raised by the `on_assign` of the class
             where = path_str(path)
             missed = error.errors or (errors.Problem("", "a value that its class accepts", str(error)),)
@@ -77,6 +69,45 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
     raise_faults("update", faults)
     write_all([write for _, write in writes])
     return tuple(path for path, _ in writes)
+
+
+def _fit_live(
+    node: Any, table: PathTable, states: Iterable[StateLike], what: str, static: str, *, allow_unknown: bool = False
+) -> dict[int, Leaf]:
+    """Return the checked leaves of States by the identity of their Variables; aliases and faults need the graph.
+
+    Args:
+        node: A program.
+        table: Its path table.
+        states: The given States.
+        what: The name of the function, for errors.
+        static: The phrase for a value given for a static.
+        allow_unknown: Whether unknown paths are skipped.
+
+    Raises:
+        StateError, StateSchemaError: A leaf does not fit.
+        ArgumentError: An argument is neither a State nor a dict by path.
+    """
+    leaves: dict[int, Leaf] = {}
+    for path, value in (pair for state in states for pair in leaves_of(state, what)):
+        variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
+        leaf = None if variable is None else check_leaf((), value, variable.schema, 0, [])
+        if leaf is None or id(variable) in leaves:
+            break
+        leaves[id(variable)] = leaf
+    else:
+        return leaves
+    live = record(node)
+    fitted, faults = fit(
+        live.graphdef,
+        states,
+        lambda index: live.objects[index].schema,
+        what,
+        static=static,
+        allow_unknown=allow_unknown,
+    )
+    raise_faults(what, faults)
+    return {id(live.objects[index]): leaf for index, leaf in fitted.items()}
 
 
 def write_all(writes: list[Write]) -> None:
@@ -352,8 +383,9 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
             raise errors.GraphError("This overlay is already entered: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
         self._variables, members = table.fixed()
-        values = {} if self._state is None else _values(self._node, table, self._state)
-        self._layer = Layer(members, values)
+        states = () if self._state is None else (self._state,)
+        leaves = _fit_live(self._node, table, states, "using", "Trying to overlay a non-Variable:")
+        self._layer = Layer(members, {key: leaf.value for key, leaf in leaves.items()})
         self._layer.__enter__()
         self._is_open = True
         return self
@@ -391,28 +423,6 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
 
     def __repr__(self) -> str:
         return f"using({type(self._node).__name__}, {self._state!r:.80})"
-
-
-def _values(node: Any, table: PathTable, state: StateLike) -> dict[int, Json]:
-    """Return the values of a State by the identity of their Variables; only aliases and faults need the graph."""
-    values: dict[int, Json] = {}
-    for path, given in leaves_of(state, "using"):
-        variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
-        if variable is None:
-            break
-        if isinstance(given, VariableState) and given.schema is variable.schema:  # hot: known to be valid
-            values[id(variable)] = given.value
-            continue
-        leaf = checked_leaf((), given, variable.schema, 0, [])
-        if leaf is None:
-            break
-        values[id(variable)] = leaf.value
-    else:
-        return values
-    live, static = record(node), "Trying to overlay a non-Variable:"
-    fitted, faults = fit(live.graphdef, [state], lambda index: live.objects[index].schema, "using", static=static)
-    raise_faults("using", faults)
-    return {id(live.objects[index]): leaf.value for index, leaf in fitted.items()}
 
 
 # -- sown values -------------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         new = dict(self._leaves)
         for order, (path, value) in enumerate(values.items()):
             old = new[path]
-            checked = checked_leaf(path, value, old.schema, order, faults)
+            checked = check_leaf(path, value, old.schema, order, faults)
             if checked is not None:
                 new[path] = snapshot(old.type, checked.value, old.schema, old.metadata)
         raise_faults(what, faults)
@@ -397,7 +397,7 @@ def fit(
         if not isinstance(index, int):
             continue
         steps = parse_path(path) if isinstance(path, str) else path
-        leaf = checked_leaf(steps, given, schema_of(index), index, faults)
+        leaf = check_leaf(steps, given, schema_of(index), index, faults)
         if leaf is None:
             continue
         before = leaves.get(index)
@@ -483,7 +483,7 @@ def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]
         yield path, leaf  # pyright: ignore[reportUnknownArgumentType]
 
 
-def checked_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults: list[Fault]) -> Leaf | None:
+def check_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults: list[Fault]) -> Leaf | None:
     """Freeze and validate one leaf; append a fault and return None if it is invalid."""
     metadata = kind = None
     if isinstance(given, VariableState):

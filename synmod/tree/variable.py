@@ -19,6 +19,7 @@ from synmod.leaves import (
     did_you_mean,
     frozen,
     frozen_dict,
+    frozen_equal,
     json_equal,
     must_be,
 )
@@ -511,9 +512,9 @@ class Write:
     ) -> None:
         self.variable = variable
         self._old = self._new = variable.value
-        if not json_equal(self._old, value):
+        if not frozen_equal(self._old, value):
             self._new = variable._chosen(self._old, value, schema or variable._schema)
-        same = metadata is None or json_equal(metadata, variable._labels)
+        same = metadata is None or frozen_equal(metadata, variable._labels)
         self._metadata = None if same else metadata
         self._schema = schema
         self._is_due = False
