@@ -9,7 +9,7 @@ from inspect import getattr_static
 from typing import Any, Final, NamedTuple, Self, cast
 
 from synmod import data, errors, scope
-from synmod.leaves import DICTS, Json, KeyPath, checks_keywords, did_you_mean, frozen, path_str
+from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did_you_mean, frozen, path_str
 
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
@@ -49,15 +49,21 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
     Source: Flax NNX `update`; differs: atomic, validated.
     """
     table = path_table(node, sealed=True)
-    leaves = _fit_live(node, table, states, "update", "Trying to update a non-Variable:", allow_unknown=allow_extra)
+    values = None if metadata else _values_by_path(table, states, "update")
+    labels: dict[int, FrozenDict | None] = {}
+    if values is None:
+        static = "Trying to update a non-Variable:"
+        leaves = _fit_graph(node, states, "update", static, allow_unknown=allow_extra)
+        values = {key: leaf.value for key, leaf in leaves.items()}
+        labels = {key: leaf.metadata for key, leaf in leaves.items()} if metadata else {}
     writes: list[tuple[KeyPath, Write]] = []
     faults: list[Fault] = []
     for path, variable in table.variables.items():
-        leaf = leaves.get(id(variable))
-        if leaf is None:
+        key = id(variable)
+        if key not in values:
             continue
         try:
-            write = Write(variable, leaf.value, leaf.metadata if metadata else None)
+            write = Write(variable, values[key], labels.get(key))
         except errors.SchemaError as error:  # raised by the `on_assign` of the class
             where = path_str(path)
             missed = error.errors or (errors.Problem("", "a value that its class accepts", str(error)),)
@@ -71,43 +77,44 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
     return tuple(path for path, _ in writes)
 
 
-def _fit_live(
-    node: Any, table: PathTable, states: Iterable[StateLike], what: str, static: str, *, allow_unknown: bool = False
-) -> dict[int, Leaf]:
-    """Return the checked leaves of States by the identity of their Variables; aliases and faults need the graph.
+def _values_by_path(table: PathTable, states: Iterable[StateLike], what: str) -> dict[int, Json] | None:
+    """Return the values of States by the identity of their Variables.
 
-    Args:
-        node: A program.
-        table: Its path table.
-        states: The given States.
-        what: The name of the function, for errors.
-        static: The phrase for a value given for a static.
-        allow_unknown: Whether unknown paths are skipped.
+    Returns:
+        None if only the graph can tell: a path is no canonical one or is given twice, or a value is invalid.
 
     Raises:
-        StateError, StateSchemaError: A leaf does not fit.
         ArgumentError: An argument is neither a State nor a dict by path.
     """
-    leaves: dict[int, Leaf] = {}
-    for path, value in (pair for state in states for pair in leaves_of(state, what)):
-        variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
-        leaf = None if variable is None else check_leaf((), value, variable.schema, 0, [])
-        if leaf is None or id(variable) in leaves:
-            break
-        leaves[id(variable)] = leaf
-    else:
-        return leaves
+    values: dict[int, Json] = {}
+    for state in states:
+        for path, value in leaves_of(state, what):
+            variable = table.texts.get(path) if isinstance(path, str) else table.variables.get(path)
+            if variable is None or id(variable) in values:
+                return None
+            if isinstance(value, VariableState) and value.schema is variable.schema:  # hot: known to be valid
+                values[id(variable)] = value.value
+                continue
+            leaf = check_leaf((), value, variable.schema, 0, [])
+            if leaf is None:
+                return None
+            values[id(variable)] = leaf.value
+    return values
+
+
+def _fit_graph(
+    node: Any, states: Iterable[StateLike], what: str, static: str, *, allow_unknown: bool = False
+) -> dict[int, Leaf]:
+    """Return the checked leaves of States by the identity of their Variables, aliases followed; arguments as of `fit`.
+
+    Raises:
+        StateError, StateSchemaError: A leaf does not fit; lists all.
+    """
     live = record(node)
-    fitted, faults = fit(
-        live.graphdef,
-        states,
-        lambda index: live.objects[index].schema,
-        what,
-        static=static,
-        allow_unknown=allow_unknown,
-    )
+    schemas = {index: live.objects[index].schema for index in live.graphdef.leaf_paths.values()}
+    leaves, faults = fit(live.graphdef, states, schemas.__getitem__, what, static=static, allow_unknown=allow_unknown)
     raise_faults(what, faults)
-    return {id(live.objects[index]): leaf for index, leaf in fitted.items()}
+    return {id(live.objects[index]): leaf for index, leaf in leaves.items()}
 
 
 def write_all(writes: list[Write]) -> None:
@@ -384,8 +391,11 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         table = path_table(self._node, sealed=True)
         self._variables, members = table.fixed()
         states = () if self._state is None else (self._state,)
-        leaves = _fit_live(self._node, table, states, "using", "Trying to overlay a non-Variable:")
-        self._layer = Layer(members, {key: leaf.value for key, leaf in leaves.items()})
+        values = _values_by_path(table, states, "using")
+        if values is None:
+            leaves = _fit_graph(self._node, states, "using", "Trying to overlay a non-Variable:")
+            values = {key: leaf.value for key, leaf in leaves.items()}
+        self._layer = Layer(members, values)
         self._layer.__enter__()
         self._is_open = True
         return self

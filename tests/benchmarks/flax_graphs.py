@@ -3,9 +3,11 @@
 Skipped with a reason where flax is not installed.
 """
 
+from itertools import cycle
+
 import synmod as sm
 from tests.benchmarks.measure import paired
-from tests.benchmarks.walks import Holder
+from tests.benchmarks.walks import Holder, other_values
 
 SIZES = (200, 1_000, 10_000)
 
@@ -46,3 +48,12 @@ def rows(scale=1.0):
         }
         for name, (mine, floor) in pairs.items():
             yield paired(f"{name} of {size:,} Variables, beside NNX", mine, floor, budget=1 / 2, per=size, rounds=5)
+        states, other_state = cycle(other_values(ours)), nnx.state(other)
+        yield paired(
+            f"update of {size:,} Variables, beside NNX",
+            lambda x=ours, states=states: sm.update(x, next(states)),
+            lambda x=other, state=other_state: nnx.update(x, state),
+            budget=0.9,
+            per=size,
+            rounds=5,
+        )

@@ -1,5 +1,7 @@
 """The walk over a program, a visit at a time."""
 
+from itertools import cycle
+
 import synmod as sm
 from tests.benchmarks.measure import alone
 
@@ -14,6 +16,12 @@ class Holder(sm.Module):
         self.children = children
 
 
+def other_values(root):
+    """Return two States of a program, of which each changes every value of the other."""
+    state = sm.state(root)
+    return tuple(state.replace(dict.fromkeys(state.to_json(), text)) for text in ("x", "z"))
+
+
 def rows(scale=1.0):
     """Measure."""
     root = Holder([Holder([]) for _ in range(max(int(1_000 * scale), 10))])
@@ -21,4 +29,6 @@ def rows(scale=1.0):
     small = Holder([Holder([]) for _ in range(99)])
     yield alone("the walk, a visit", lambda: sum(1 for _ in sm.tree.walk(root)), budget_us=5, per=visits)
     yield alone("split of 200 Variables in 100 modules", lambda: sm.split(small), budget_us=3_000)
+    states = cycle(other_values(small))
+    yield alone("update of 200 Variables in 100 modules", lambda: sm.update(small, next(states)), budget_us=3_000)
     yield alone("variables, 200 in 100 modules", lambda: small.variables, budget_us=3_000)
