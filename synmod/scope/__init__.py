@@ -22,7 +22,7 @@ from .hooks import (
     Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped,
     place_of,
 )
-from .tracing import TraceNode, TraceViews, Tracer, message_of, trace
+from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, trace
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
@@ -31,7 +31,7 @@ __all__ = [
     "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
     "begin_call", "below", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
     "deadline", "effective", "end_call", "hand_up", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
-    "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
-    "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve", "reset",
-    "rewards_of", "time_left", "trace", "track_rewards", "track_usage",
+    "in_order_of_start", "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
+    "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve",
+    "reset", "rewards_of", "time_left", "trace", "track_rewards", "track_usage",
 ]

@@ -219,12 +219,12 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
         tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
     error = " ".join((call["error"] or "").split())
     yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))
-    inside = _by_start(call.get("children", ()), call.get("lm_calls", ()))
+    inside = in_order_of_start(call.get("children", ()), call.get("lm_calls", ()))
     for left, each in zip(reversed(range(len(inside))), inside, strict=True):
         yield from _lines(each, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
 
 
-def _by_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def in_order_of_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return calls and model calls together, by their start."""
     return sorted([*calls, *lm_calls], key=lambda call: call["start"])
 
@@ -457,7 +457,7 @@ class Tracer(Hook):
     def __str__(self) -> str:
         trace = self.to_json()
         lines = [f"({trace['dropped']} older dropped)"] if trace["dropped"] else []
-        for call in _by_start(trace["calls"], trace["lm_calls"]):
+        for call in in_order_of_start(trace["calls"], trace["lm_calls"]):
             lines += _lines(call)
         return "\n".join(lines)
 

@@ -5,7 +5,7 @@ Speed: linear in the size of what is shown; nothing runs during a call.
 Must never know: Program, training; external drawing programs.
 """
 
-from .picture import trace_page
+from .pages import trace_page
 from .plotting import FORMATS, plot
 from .summary import COLUMNS, format_variables, summary
 

@@ -20,9 +20,14 @@ _LONGEST: Final = 72
 _DEEPEST: Final = 4
 _MOST_CHOICES: Final = 3
 _TYPES: Final = {
-    "string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "object": "dict",
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "object": "dict",
     "array": "list",
-}  # fmt: skip
+}
 
 
 def schema_text(schema: Any) -> str:
@@ -30,16 +35,15 @@ def schema_text(schema: Any) -> str:
     fields: Any = schema.get("properties") if leaves.is_object(schema) else None
     if not leaves.is_object(fields):
         return _type(schema, schema, 0)
-    shown: list[str] = []
+    texts: list[str] = []
     room = _LONGEST - len(title_text(schema))
-    for name, below in fields.items():
-        text = f"{name}: {_type(below, schema, 0)}"
-        room -= len(text) + 2
-        if room < 0 and shown:
-            shown.append("...")
+    for name, field in fields.items():
+        texts.append(f"{name}: {_type(field, schema, 0)}")
+        room -= len(texts[-1]) + 2
+        if room < 0 and len(texts) > 1:
+            texts[-1] = "..."
             break
-        shown.append(text)
-    return f"{title_text(schema)}({', '.join(shown)})"
+    return f"{title_text(schema)}({', '.join(texts)})"
 
 
 def title_text(schema: Any) -> str:
@@ -62,23 +66,20 @@ def _type(schema: Any, root: Any, depth: int) -> str:
     """Return the Python type that a schema describes, as text."""
     if not leaves.is_object(schema):
         return "never" if schema is False else "any"
-    known: Mapping[str, Any] = schema
     if depth > _DEEPEST:
         return "..."
-    if "$ref" in known:
-        return _reference_text(str(known["$ref"]), root)
-    if "enum" in known or "const" in known:
-        values: Sequence[Any] = known["enum"] if "enum" in known else [known["const"]]
-        shown = [repr(value) for value in values[:_MOST_CHOICES]]
-        return " | ".join([shown[0], "..."] if len(values) > _MOST_CHOICES else shown)
+    if "$ref" in schema:
+        return _reference_text(str(schema["$ref"]), root)
+    if "enum" in schema or "const" in schema:
+        values: Sequence[Any] = schema["enum"] if "enum" in schema else [schema["const"]]
+        texts = [repr(value) for value in values[:_MOST_CHOICES]]
+        return " | ".join([texts[0], "..."] if len(values) > _MOST_CHOICES else texts)
     for word in ("anyOf", "oneOf"):
-        if word in known:
-            return " | ".join(dict.fromkeys(_type(part, root, depth + 1) for part in known[word]))
-    kinds = known.get("type", ())
-    return (
-        " | ".join(_kind_text(kind, known, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
-        or "any"
-    )
+        if word in schema:
+            return " | ".join(dict.fromkeys(_type(part, root, depth + 1) for part in schema[word]))
+    kinds = schema.get("type", ())
+    texts = [_kind_text(kind, schema, root, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    return " | ".join(texts) or "any"
 
 
 def _kind_text(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str:
@@ -95,13 +96,13 @@ def _kind_text(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> s
 def _reference_text(reference: str, root: Any) -> str:
     """Return the last step of a reference, the name of a model; for a target without fields, its type."""
     name = reference.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
-    found: Any = root.get("$defs", {}).get(name)
-    if leaves.is_object(found) and "properties" not in found and "$ref" not in found:
-        return _type(found, root, 1)
+    target: Any = root.get("$defs", {}).get(name)
+    if leaves.is_object(target) and "properties" not in target and "$ref" not in target:
+        return _type(target, root, 1)
     return name if name not in ("", "#") else title_text(root)
 
 
-class Contract(NamedTuple):
+class CallSchemas(NamedTuple):
     """The input schemas of a module, as pairs of name and nest, and its output schemas; empty or None if unknown."""
 
     inputs: tuple[tuple[str, Any], ...] = ()
@@ -110,29 +111,27 @@ class Contract(NamedTuple):
     def __str__(self) -> str:
         if not self.inputs and self.outputs is None:
             return ""
-        given = ", ".join(nest_text(nest) for _, nest in self.inputs) or "?"
-        return f"{given} -> {'?' if self.outputs is None else nest_text(self.outputs)}"
+        inputs = ", ".join(nest_text(nest) for _, nest in self.inputs) or "?"
+        return f"{inputs} -> {'?' if self.outputs is None else nest_text(self.outputs)}"
 
-    def or_else(self, other: "Contract | None") -> "Contract":
-        """Return this contract, with its unknown parts taken from another."""
-        if other is None:
+    def complete_with(self, more: "CallSchemas | None") -> "CallSchemas":
+        """Return these schemas, with the unknown ones taken from others."""
+        if more is None:
             return self
-        return Contract(self.inputs or other.inputs, other.outputs if self.outputs is None else self.outputs)
+        return CallSchemas(self.inputs or more.inputs, more.outputs if self.outputs is None else self.outputs)
 
 
-def _declared(module: Module) -> Contract:
-    """Return the contract that a module declares: by its graph, specs, build inputs, or the annotations of `call`."""
+def _read_declaration(module: Module) -> CallSchemas:
+    """Return the schemas that a module declares: by its graph, specs, build inputs, or the annotations of `call`."""
     flow: FlowGraph | None = module._record.flow
     if flow is not None:
-        given = [flow.symbols[int(ref.index)] for ref in leaves.leaves(flow.inputs)]
-        return Contract(tuple((str(each.name), each.schema) for each in given), _schemas(flow.outputs, flow))
+        symbols = [flow.symbols[int(ref.index)] for ref in leaves.leaves(flow.inputs)]
+        return CallSchemas(tuple((str(x.name), x.schema) for x in symbols), _schemas(flow.outputs, flow))
     inputs: tuple[tuple[str, Any], ...] = ()
     outputs: Any = None
     positional = module._record.declaration.call.positional
     models = [(parameter.name, parameter.model) for parameter in positional]
-    with suppress(
-        AttributeError, errors.SynmodError
-    ):  # a spec that is a property may read what `build` has yet to make
+    with suppress(AttributeError, errors.SynmodError):  # a spec may be a property that reads what `build` will make
         spec = input_spec_of(module)
         if spec is not None:
             inputs = ((positional[0].name if positional else "inputs", _schemas(spec)),)
@@ -140,16 +139,16 @@ def _declared(module: Module) -> Contract:
             inputs = tuple((name, data.schema_of(model)) for name, model in models)
     with suppress(AttributeError, errors.SynmodError):
         outputs = _schemas(output_declaration(module).nest)
-    return Contract(inputs, outputs)
+    return CallSchemas(inputs, outputs)
 
 
 def _schemas(nest: Any, flow: FlowGraph | None = None) -> Any:
     """Return the schemas of a nest of symbols and values, or of references to the symbols of a graph."""
 
     def schema(leaf: Any) -> Any:
-        return (
-            flow.symbols[leaf.index].schema if flow and isinstance(leaf, SymbolRef) else getattr(leaf, "_schema", None)
-        )
+        if flow is not None and isinstance(leaf, SymbolRef):
+            return flow.symbols[leaf.index].schema
+        return getattr(leaf, "_schema", None)
 
     return leaves.map_leaves(schema, nest)
 
@@ -164,26 +163,26 @@ class Member:
 
     Attributes:
         module: The module.
-        above: The member that holds it; None for the root.
+        parent: The member that holds it; None for the root.
         path: Its path from the root.
         level: Its depth; 0 for the root.
-        stands_for: For an alias, the member at the canonical path; otherwise None.
+        alias_of: For an alias, the member at the canonical path; otherwise None.
         variables: The visits of the Variables that it holds directly.
         models: The language models that it holds directly.
         built: Whether the module is built; always True for an alias.
-        contract: The schemas of the module, as far as they are known; empty for an alias.
+        schemas: Those of the module, as far as they are known; empty for an alias.
     """
 
-    def __init__(self, visit: tree.Visit, above: "Member | None", stands_for: "Member | None") -> None:
+    def __init__(self, visit: tree.Visit, parent: "Member | None", alias_of: "Member | None") -> None:
         self.module: Module = visit.value
-        self.above = above
-        self.path = "" if above is None else "/".join(filter(None, (above.path, steps_to(visit))))
-        self.level: int = 0 if above is None else above.level + 1
-        self.stands_for = stands_for
+        self.parent = parent
+        self.path = "" if parent is None else "/".join(filter(None, (parent.path, steps_to(visit))))
+        self.level: int = 0 if parent is None else parent.level + 1
+        self.alias_of = alias_of
         self.variables: list[tree.Visit] = []
         self.models: list[SharedModel] = []
-        self.built = stands_for is not None or self.module.built
-        self.contract = Contract() if stands_for else _declared(self.module)
+        self.built = alias_of is not None or self.module.built
+        self.schemas = CallSchemas() if alias_of else _read_declaration(self.module)
 
     def model_names(self) -> list[str]:
         """Return the language models that it calls; "(default)" where its class takes one and none was given."""
@@ -198,20 +197,20 @@ class Outline:
         members: All members, including aliases.
         places: The members at canonical paths, by the `id` of their module.
         holders: For each Variable with several paths, the member and last step of each path, the canonical one first.
-        call: The last entry call of the program that a trace has recorded; None if there is none.
+        call: The last entry call of the program that a trace has recorded, or None.
     """
 
     def __init__(self, root: Module) -> None:
         self.members: list[Member] = []
         self.places: dict[int, Member] = {}
         self.call: scope.TraceNode | None = root._record.recorded
-        held: dict[int, list[tuple[Member, Any]]] = {}
+        holders: dict[int, list[tuple[Member, Any]]] = {}
         for visit in tree.walk(root):
             holder: Any = None if visit.above is None else visit.above.parts[_HOLDER]
             if visit.kind == "variable":
                 if visit.first:
                     holder.variables.append(visit)
-                held.setdefault(visit.index or 0, []).append((holder, visit.step))
+                holders.setdefault(visit.index or 0, []).append((holder, visit.step))
             elif isinstance(visit.value, Module):
                 place = self.places.get(id(visit.value))
                 self.members.append(Member(visit, holder, place))
@@ -220,39 +219,39 @@ class Outline:
                 holder.models.append(visit.value)
             if visit.kind in ("node", "container"):  # it may have children
                 visit.parts = {_HOLDER: holder}
-        self.holders = [found for found in held.values() if len(found) > 1]
-        self._complete_contracts()
+        self.holders = [pairs for pairs in holders.values() if len(pairs) > 1]
+        self._complete_schemas()
 
-    def _complete_contracts(self) -> None:
-        """Complete the contracts from the graphs and rows around each module, and from the last recorded call."""
+    def _complete_schemas(self) -> None:
+        """Complete the schemas from the graphs and rows around each module, and from the last recorded call."""
         for member in self.places.values():
             flow: FlowGraph | None = member.module._record.flow
             for step in () if flow is None else flow.steps:
                 part = self.places.get(id(vars(member.module).get(step.node or "")))
                 if part is not None:
                     inputs = tuple(("", _schemas(arg, flow)) for arg in step.args)
-                    part.contract = part.contract.or_else(Contract(inputs, _schemas(step.gives, flow)))
-        recorded: dict[str, Contract] = {}
+                    part.schemas = part.schemas.complete_with(CallSchemas(inputs, _schemas(step.gives, flow)))
+        recorded: dict[str, CallSchemas] = {}
         for call in calls_below(self.call):
             if call.inputs is not None and call.outputs is not None:
-                shown = Contract(tuple(("", _schemas(nest)) for nest in call.inputs), _schemas(call.outputs))
-                recorded.setdefault(call.path, shown)
+                schemas = CallSchemas(tuple(("", _schemas(nest)) for nest in call.inputs), _schemas(call.outputs))
+                recorded.setdefault(call.path, schemas)
         for member in reversed(self.places.values()):  # children first
-            known = member.contract.or_else(self._complete_row(member))
-            member.contract = known.or_else(recorded.get(member.path))
+            schemas = member.schemas.complete_with(self._complete_row(member))
+            member.schemas = schemas.complete_with(recorded.get(member.path))
 
-    def _complete_row(self, row: Member) -> Contract | None:
-        """Return the contract of a row, and complete those of its parts: each takes the output of the one before it."""
-        given = row.contract.inputs
-        contracts: list[Contract] = []
+    def _complete_row(self, row: Member) -> CallSchemas | None:
+        """Return the schemas of a row, and complete those of its parts: each takes the output of the one before it."""
+        inputs = row.schemas.inputs
+        parts: list[CallSchemas] = []
         for part in row_of(row.module) or ():
             member = self.places.get(id(part.module)) if isinstance(part, Child) else None  # otherwise alternatives
-            contract = Contract(given) if member is None else member.contract.or_else(Contract(given))
+            schemas = CallSchemas(inputs) if member is None else member.schemas.complete_with(CallSchemas(inputs))
             if member is not None:
-                member.contract = contract
-            contracts.append(contract)
-            given = () if contract.outputs is None else (("", contract.outputs),)
-        return Contract(contracts[0].inputs, contracts[-1].outputs) if contracts else None
+                member.schemas = schemas
+            parts.append(schemas)
+            inputs = () if schemas.outputs is None else (("", schemas.outputs),)
+        return CallSchemas(parts[0].inputs, parts[-1].outputs) if parts else None
 
 
 _HOLDER = "holder"

@@ -1,22 +1,16 @@
-"""The nodes and edges of a picture, which every format draws; their JSON form is stable.
+"""The nodes and edges of a picture, which every format draws; their JSON form is stable."""
 
-Also HTML pages without scripts or other files: of a picture, and of a trace, whose nested calls open, each with a bar
-on the time axis.
-"""
-
-import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
-from synmod import data, errors, leaves, scope, skip, tree
+from synmod import data, leaves, scope, skip, tree
 from synmod.flow import SymbolRef
 from synmod.module import Execution, Module
 
-from .outline import Contract, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
-from .summary import dollars_text, plural, printable, seconds_text, skip_name
+from .outline import CallSchemas, Member, Outline, Part, calls_below, nest_text, row_of, steps_to, title_text
+from .summary import skip_name
 
 # -- nodes and edges ---------------------------------------------------------------------------------------------------
 
@@ -52,12 +46,11 @@ class Node:
     facts: dict[str, leaves.Json] = field(default_factory=dict[str, Any])
     members: "list[Node]" = field(default_factory=list["Node"])
 
-    def holds(self, other: "Node") -> bool:
-        """Whether another node is this one or lies inside it."""
-        at: Node | None = other
-        while at is not None and at is not self:
-            at = at.parent
-        return at is self
+    def holds(self, node: "Node | None") -> bool:
+        """Whether a node is this one or lies inside it."""
+        while node is not None and node is not self:
+            node = node.parent
+        return node is self
 
 
 class Edge(NamedTuple):
@@ -96,7 +89,7 @@ class Picture:
             if call.children and call.inputs is not None and call.path in modules and call.path not in self.known:
                 _draw_call(self, call, modules[call.path])
         if "" not in self.known:
-            self._draw_around(self.boxes[""], self.outline.members[0].contract)
+            self._draw_around(self.boxes[""], self.outline.members[0].schemas)
         _draw_skips(self)
         _draw_shared(self)
         self.nodes: list[Node] = []
@@ -109,27 +102,27 @@ class Picture:
 
     def _draw_module(self, member: Member) -> None:
         """Draw the box of a module."""
-        label = member.path if member.above is None else member.path[len(member.above.path) :].removeprefix("/")
+        label = member.path if member.parent is None else member.path[len(member.parent.path) :].removeprefix("/")
         label = label if "/" in label and label.rpartition("/")[2].isdigit() else label.rpartition("/")[2]
         if not label or label.isdigit():  # the name of a module is clearer than its index
             label = member.module.name
         facts: dict[str, Any] = {
             "built": member.built,
-            "schema": str(member.contract),
+            "schema": str(member.schemas),
             "variables": [steps_to(visit) for visit in member.variables],
             "trainable": [steps_to(visit) for visit in member.variables if tree.is_trainable(visit)],
             "language_models": member.model_names(),
         }
-        above = None if member.above is None else self.boxes[member.above.path]
-        self._add(Node(member.path, "module", label, type(member.module).__name__, above, facts))
+        parent = None if member.parent is None else self.boxes[member.parent.path]
+        self._add(Node(member.path, "module", label, type(member.module).__name__, parent, facts))
 
-    def _draw_around(self, root: Node, contract: Contract) -> None:
+    def _draw_around(self, root: Node, schemas: CallSchemas) -> None:
         """Draw the inputs and outputs of the program around a root whose inside is unknown."""
-        for index, (name, nest) in enumerate(contract.inputs):
+        for index, (name, nest) in enumerate(schemas.inputs):
             port = self.port(root, "input", name or f"input_{index}", nest, outside=True)
             self.connect(port, root, "data")
-        if contract.outputs is not None:
-            self.connect(root, self.port(root, "output", "output", contract.outputs, outside=True), "data")
+        if schemas.outputs is not None:
+            self.connect(root, self.port(root, "output", "output", schemas.outputs, outside=True), "data")
 
     def port(self, holder: Node, kind: NodeKind, name: str, schema: Any, *, outside: bool = False) -> Node:
         """Return the node of an input or output of a module; the first call creates it."""
@@ -207,7 +200,7 @@ def _in_order(nodes: Iterable[Node]) -> list[Node]:
 def _draw_skips(picture: Picture) -> None:
     """Draw a line from each module that stashes a value to each that pops or peeks at it."""
     members = picture.outline.members
-    aliases = {member.path: member.stands_for.path for member in members if member.stands_for is not None}
+    aliases = {member.path: member.alias_of.path for member in members if member.alias_of is not None}
     declares = any(member.module._record.declaration.skips for member in members)
     for route in skip.skip_layout(members[0].module).routes if declares else ():
         source, target = (picture.boxes[aliases.get(path, path)] for path in (route.producer, route.consumer))
@@ -216,13 +209,13 @@ def _draw_skips(picture: Picture) -> None:
 
 def _draw_shared(picture: Picture) -> None:
     """Draw a line between modules that hold the same Variable, directly or in a module that they share."""
-    for (first, _), *others in picture.outline.holders:
-        for member, step in others:
+    for (first, _), *rest in picture.outline.holders:
+        for member, step in rest:
             if member is not first:
                 picture.connect(picture.boxes[first.path], picture.boxes[member.path], "shared", str(step))
     for member in picture.outline.members:
-        if member.stands_for is not None and member.above is not None and member.above.path not in picture.known:
-            source, target = picture.boxes[member.stands_for.path], picture.boxes[member.above.path]
+        if member.alias_of is not None and member.parent is not None and member.parent.path not in picture.known:
+            source, target = picture.boxes[member.alias_of.path], picture.boxes[member.parent.path]
             is_apart = not (source.holds(target) or target.holds(source))
             if is_apart and any(visit.kind == "variable" for visit in tree.walk(member.module)):
                 picture.connect(source, target, "shared", source.label)
@@ -263,19 +256,18 @@ def _draw_graph(picture: Picture, member: Member) -> None:
 def _draw_row(picture: Picture, member: Member) -> None:
     """Draw parts that run in order, between the inputs of the first and the output of the last."""
     picture.known.add(member.path)
-    holder, known = picture.boxes[member.path], member.contract.inputs or (("input", None),)
-    sources = [
-        picture.port(holder, "input", name or f"input_{index}", nest) for index, (name, nest) in enumerate(known)
-    ]
+    holder = picture.boxes[member.path]
+    inputs = enumerate(member.schemas.inputs or (("input", None),))
+    sources = [picture.port(holder, "input", name or f"input_{index}", nest) for index, (name, nest) in inputs]
     for part in row_of(member.module) or ():
         sources = _draw_part(picture, part, sources)
-    output = picture.port(holder, "output", "output", member.contract.outputs)
+    output = picture.port(holder, "output", "output", member.schemas.outputs)
     for source in sources:
         picture.connect(source, output, "data")
 
 
 def _draw_part(picture: Picture, part: Part, sources: list[Node]) -> list[Node]:
-    """Draw the lines into a part of a row, and return its last nodes; alternatives stand side by side."""
+    """Draw the lines into a part of a row, and return its last nodes; alternatives are side by side."""
     if isinstance(part, Execution):
         if part.order == "in order":
             for inner in part.parts:
@@ -317,16 +309,16 @@ def _draw_call(picture: Picture, call: scope.TraceNode, module: Module) -> None:
     last: dict[int, Node] = {}
     first: dict[int, Node | None] = {}
     """The giver of each part; None for a constant."""
-    taken: set[tuple[int, str]] = set()
+    received: set[tuple[int, str]] = set()
     for _, takes, values, node in sorted(events, key=lambda event: event[:2]):
         for value in values:
             if takes:
-                taken.update((id(part), node.id) for part in _parts(value))
+                received.update((id(part), node.id) for part in _parts(value))
             else:
                 last[id(value)] = node
                 for part in _parts(value):
                     giver = first.setdefault(id(part), node)
-                    if giver is not node and (id(part), node.id) not in taken:
+                    if giver is not node and (id(part), node.id) not in received:
                         first[id(part)] = None
                 continue
             if id(value) in last:
@@ -340,8 +332,8 @@ def _arguments(module: Module, call: scope.TraceNode) -> Iterator[tuple[str, dat
     """Yield the values passed to a call, each with the name of its parameter."""
     signature = module._record.declaration.call
     parameters = [(signature.parameter(index), argument) for index, argument in enumerate(call.inputs or ())]
-    named = [(f"input_{i}" if found is None else found.name, given) for i, (found, given) in enumerate(parameters)]
-    for name, argument in [*named, *(call.kwargs or {}).items()]:
+    positional = [(f"input_{i}" if x is None else x.name, value) for i, (x, value) in enumerate(parameters)]
+    for name, argument in [*positional, *(call.kwargs or {}).items()]:
         for index, value in enumerate(_values(argument)):
             yield f"{name}_{index}" if index else name, value
 
@@ -366,193 +358,3 @@ def _parts(value: data.JsonDataModel[Any]) -> Iterator[Any]:
             waiting += part.values() if isinstance(part, leaves.FrozenDict) else part
         elif isinstance(part, float) or (isinstance(part, str) and sys.intern(part[:1] + part[1:]) is not part):
             yield part
-
-
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; --ink: #1c2430; --soft: #687384; --rule: #d9dee5; --paper: #fff; --band: #f4f6f8;
-  --module: #5b86c9; --model: #c98f35; --error: #c0392b; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ink: #dfe5ec; --soft: #93a0b0; --rule: #313945; --paper: #15191f;
-  --band: #1d232b; --module: #6c9be0; --model: #dba54b; --error: #ff7b6b; }} }}
-* {{ box-sizing: border-box; }}
-body {{ margin: 0 auto; max-width: 90rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
-  font: 14px/1.5 ui-sans-serif, system-ui, sans-serif; }}
-h1 {{ font-size: 1.15rem; margin: 0; }}
-pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 4px; overflow: auto;
-  font: 12px/1.5 ui-monospace, monospace; }}
-{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
-{body}
-</body>
-</html>
-"""
-
-
-def escaped(text: str) -> str:
-    """Return a text escaped for XML or HTML, without control characters except line breaks."""
-    return leaves.escaped("\n".join(map(printable, text.split("\n"))))
-
-
-def written(what: str, text: str, path: Any) -> str:
-    """Return a text, and write it to `path` if one is given."""
-    if path is not None and not isinstance(path, str | os.PathLike):
-        raise errors.ArgumentError(
-            f"{what}: path={path!r:.100} is not a path; write a file name, or None to get only the text."
-        )
-    if path is not None:
-        leaves.write_atomic(cast("str | os.PathLike[str]", path), text)
-    return text
-
-
-# -- a picture ---------------------------------------------------------------------------------------------------------
-
-_PICTURE_STYLE: Final = """.picture { overflow-x: auto; margin: 1.2rem 0; }
-.picture svg { display: block; max-width: 100%; height: auto; }
-"""
-
-
-def picture_page(name: str, svg: str, summary: str) -> str:
-    """Return the page of a picture, with the summary below it."""
-    body = f'<div class="picture">\n{svg}</div>\n<pre>{escaped(summary)}</pre>'
-    return _PAGE.format(title=escaped(name), style=_PICTURE_STYLE, body=body)
-
-
-# -- a trace -----------------------------------------------------------------------------------------------------------
-
-_MAX_CALLS: Final = 5_000
-_OPEN_LEVELS: Final = 3
-_SHOWN_FIELDS: Final = ("inputs", "kwargs", "request", "reply", "outputs", "error")
-"""The fields of a call that are shown one by one, in this order."""
-
-_TRACE_STYLE: Final = """h1 + p { color: var(--soft); margin: .2rem 0 1.2rem; }
-details { border-left: 1px solid var(--rule); padding-left: .9rem; }
-body > details { border-left: 0; padding-left: 0; }
-summary { display: flex; gap: 1rem; align-items: center; padding: .15rem .3rem; border-radius: 4px; cursor: pointer;
-  list-style: none; }
-summary::-webkit-details-marker { display: none; }
-summary:hover, summary:focus-visible { background: var(--band); }
-summary b { flex: 1 1 18rem; min-width: 8rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }
-summary b::before { content: "▸ "; color: var(--soft); }
-details[open] > summary b::before { content: "▾ "; }
-summary small { color: var(--soft); font-weight: 400; }
-summary span { flex: 0 0 auto; color: var(--soft); font-variant-numeric: tabular-nums; text-align: right; }
-.time { width: 5rem; }
-.cost { width: 12rem; }
-.bar { flex: none; width: 30vw; height: .75rem; position: relative; background: var(--band); border-radius: 3px; }
-.bar i { position: absolute; height: 100%; min-width: 2px; background: var(--module); border-radius: 3px; }
-.model .bar i { background: var(--model); }
-.model > summary b { font-weight: 400; }
-.failed > summary b, .failed > summary .time { color: var(--error); }
-.failed > summary .bar i { background: var(--error); }
-.facts summary { color: var(--soft); font-size: .85em; }
-.facts summary::before { content: "▸"; }
-.facts[open] > summary::before { content: "▾"; }
-dl { margin: 0 0 .8rem 1.1rem; }
-dt { color: var(--soft); font-size: .85em; margin-top: .4rem; }
-dd { margin: 0; }
-pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.error pre { color: var(--error); }
-@media (max-width: 50rem) { .bar, .cost { display: none; } }
-"""
-
-
-def trace_page(trace: dict[str, Any], path: Any) -> str:
-    """Return the page of a trace from `Tracer.to_json`, and write it to `path` if given; see `Tracer.to_html`."""
-    roots = _by_start(trace["calls"], trace["lm_calls"])
-    begin = min((call["start"] for call in roots), default=0.0)
-    calls = [each for root in roots for each in (root, *_below(root))]  # a reward comes after the call that it judges
-    end = max((call["start"] + (call["elapsed_s"] or 0.0) for call in calls), default=begin)
-    rows: list[str] = []
-    open_calls = 0
-    waiting = [(call, 0) for call in reversed(roots)]
-    while waiting and len(rows) < _MAX_CALLS:  # iterative: calls may be deeply nested
-        call, depth = waiting.pop()
-        rows.append("</details>" * (open_calls - depth) + _call_html(call, begin, end - begin or 1.0, depth))
-        open_calls = depth + 1
-        waiting += [(each, open_calls) for each in reversed(_below(call))]
-    rows.append("</details>" * open_calls)
-    cut = f"the first {_MAX_CALLS:,} calls are shown, to_json has all" if waiting else ""
-    dropped = f"{plural(trace['dropped'], 'call')} beyond the bound not recorded" if trace["dropped"] else ""
-    totals = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
-    body = "\n".join([f"<p>{escaped(totals)}</p>", *rows])
-    title = f"Trace of {plural(len(roots), 'call')}"
-    return written("to_html", _PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
-
-
-def _call_html(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
-    """Return the opening HTML of a call, which its children follow: its summary line and its details."""
-    running = call["elapsed_s"] is None
-    elapsed = begin + span - call["start"] if running else call["elapsed_s"]
-    kind = "module" if "call_id" in call else "model"
-    failed = " failed" if call.get("error") else ""
-    is_open = " open" if _below(call) and depth < _OPEN_LEVELS else ""
-    left, wide = (call["start"] - begin) / span * 100, elapsed / span * 100
-    name = call.get("path") or call.get("name") or call.get("model") or "(root)"
-    is_other = kind == "module" and call["name"] != name.rpartition("/")[2]
-    note = f" <small>{escaped(str(call['name']))}</small>" if is_other else ""
-    return (
-        f'<details class="{kind}{failed}"{is_open}><summary><b>{escaped(str(name))}{note}</b>'
-        f'<span class="cost">{escaped(_usage(call.get("usage")))}</span>'
-        f'<span class="time">{"running" if running else seconds_text(elapsed)}</span>'
-        f'<span class="bar"><i style="left:{left:.2f}%;width:{wide:.2f}%"></i></span></summary>{_facts(call)}'
-    )
-
-
-def _facts(call: dict[str, Any]) -> str:
-    """Return the details of a call: inputs and outputs first, the rest as one object."""
-    left_out = ("children", "lm_calls", *_SHOWN_FIELDS)
-    rest = {key: value for key, value in call.items() if key not in left_out and value is not None}
-    fields = [field for key in _SHOWN_FIELDS if call.get(key) for field in _field_parts(key, call[key])]
-    rows = [
-        f'<div class="{key}"><dt>{escaped(label)}</dt><dd><pre>{escaped(_text(value))}</pre></dd></div>'
-        for key, label, value in [*fields, ("details", "details", rest)]
-    ]
-    heading = ", ".join(dict.fromkeys(label for key, label, _ in fields if key != "error")) or "details"
-    return f'<details class="facts"><summary>{escaped(heading)}</summary><dl>{"".join(rows)}</dl></details>'
-
-
-def _field_parts(key: str, value: Any) -> list[tuple[str, str, Any]]:
-    """Return the parts of a field to show: each message of a request as it was sent, the text of a reply."""
-    if key == "request":
-        turns: list[dict[str, Any]] = value.get("messages") or []
-        messages = [(key, str(turn.get("role", "")), turn.get("content") or turn.get("tool_calls")) for turn in turns]
-        rest = {name: part for name, part in value.items() if name != "messages" and part}
-        return [*messages, *([(key, "request", rest)] if rest else [])]
-    if key == "reply":
-        rest = {name: part for name, part in value.items() if name != "text" and part}
-        content = value.get("text") or value.get("tool_calls") or ""
-        return [(key, "reply", content), *([(key, "reply metadata", rest)] if rest else [])]
-    return [(key, key, value)]
-
-
-def _text(value: Any) -> str:
-    """Return a string as it is, any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _usage(usage: dict[str, Any] | None) -> str:
-    """Return tokens and cost as text; empty if no tokens were used."""
-    tokens = usage and usage["prompt_tokens"] + usage["completion_tokens"]
-    if not usage or not tokens:
-        return ""
-    cost = usage.get("cost_usd")
-    return f"{tokens:,} tokens" + ("" if cost is None else f", {dollars_text(cost)}")
-
-
-def _below(call: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a call made, in order of start."""
-    return _by_start(call.get("children", ()), call.get("lm_calls", ()))
-
-
-def _by_start(calls: Any, lm_calls: Any) -> list[dict[str, Any]]:
-    """Return module calls and model calls together, in order of start."""
-    return sorted([*calls, *lm_calls], key=lambda call: call["start"])

@@ -1,92 +1,16 @@
-"""`summary`: a table of the modules of a program, with totals; plain-text tables."""
+"""`summary`: a table of the modules of a program, with totals; `format_variables`: a table of Variables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import Any, Final, NamedTuple, cast
-from unicodedata import combining, east_asian_width
 
 from synmod import data, errors, leaves, lm, scope, tree
 from synmod.module import Module
 
 from .outline import Member, Outline, calls_below, schema_text
-
-# -- plain tables ------------------------------------------------------------------------------------------------------
-
-_GAP: Final = "  "
-_LINE_BREAKS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def printable(text: str) -> str:
-    """Return a text with unprintable characters escaped, so that no control character reaches a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _LINE_BREAKS.get(c) or c.encode("unicode_escape").decode() for c in text)
-
-
-def width(text: str) -> int:
-    """Return how many columns a text takes: wide characters two, accents none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Return the lines of a table.
-
-    Args:
-        headings: One for each column.
-        rows: The cells.
-        right: Which columns are right-aligned, as numbers are.
-
-    Returns:
-        The lines: headings, a rule, one line per row; without trailing blanks.
-    """
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max([width(heading), *(width(row[i]) for row in cells)]) for i, heading in enumerate(headings)]
-    lines = [_line(headings, widths, right), _GAP.join("─" * wide for wide in widths)]
-    return lines + [_line(row, widths, right) for row in cells]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    """Return one line."""
-    padded = [
-        " " * (wide - width(cell)) + cell if is_right else cell + " " * (wide - width(cell))
-        for cell, wide, is_right in zip(cells, widths, right, strict=True)
-    ]
-    return _GAP.join(padded).rstrip()
-
-
-_KILO: Final = 1000
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes as text."""
-    if size < _KILO:
-        return f"{size} B"
-    return f"{size / _KILO:.1f} kB" if size < _KILO**2 else f"{size / _KILO**2:.1f} MB"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a duration as text, in milliseconds below one second."""
-    if seconds < 1:
-        return f"{seconds * 1000:.1f} ms"
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
-
-
-def dollars_text(cost_usd: float | None) -> str:
-    """Return a cost as text; "?" if no price is known."""
-    if cost_usd is None:
-        return "?"
-    if not cost_usd:
-        return "$0"
-    return f"${cost_usd:.6f}" if cost_usd < 0.01 else f"${cost_usd:,.4f}"
-
-
-def plural(count: int, word: str) -> str:
-    """Return a count with its noun, in the plural unless the count is 1."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+from .tables import dollars_text, plural, seconds_text, size_text, table
 
 
 class Figures(NamedTuple):
@@ -140,12 +64,12 @@ def _sum(figures: Iterable[Figures]) -> Figures:
     return Figures(*(reduce(add, column) for column in columns))
 
 
-def _held(texts: Iterable[tuple[str, bool]]) -> Figures:
+def _figures_of(texts: Iterable[tuple[str, bool]]) -> Figures:
     """Return the figures of Variables, given the JSON of each and whether it is trainable."""
-    known = list(texts)
-    trainable = sum(counts for _, counts in known)
-    size = sum(len(text.encode(errors="replace")) for text, _ in known)
-    return Figures(trainable, len(known) - trainable, size, sum(len(text) for text, _ in known))
+    pairs = list(texts)
+    trainable = sum(is_trainable for _, is_trainable in pairs)
+    size = sum(len(text.encode(errors="replace")) for text, _ in pairs)
+    return Figures(trainable, len(pairs) - trainable, size, sum(len(text) for text, _ in pairs))
 
 
 _HEADINGS = ("Variable", "type", "trainable", "size", "tokens", "schema", "value")
@@ -178,9 +102,9 @@ def format_variables(variables: Any) -> str:
     """
     rows: list[list[str]] = []
     total = _NOTHING
-    for label, variable in _labelled(variables):
+    for label, variable in _label_variables(variables):
         text = data.dump_json(variable.value)
-        figures = _held([(text, variable.trainable)])
+        figures = _figures_of([(text, variable.trainable)])
         total = _sum((total, figures))
         rows.append(
             [
@@ -196,13 +120,11 @@ def format_variables(variables: Any) -> str:
     return "\n".join([*table(_HEADINGS, rows, _RIGHT), total.total])
 
 
-def _labelled(variables: Any) -> list[tuple[str, tree.Variable | tree.VariableState]]:
+def _label_variables(variables: Any) -> list[tuple[str, tree.Variable | tree.VariableState]]:
     """Return each Variable with its path, or its name where no path is given."""
     if isinstance(variables, Mapping):
-        named = cast("Mapping[Any, Any]", variables)
-        pairs = [
-            (path if isinstance(path, str) else leaves.path_str(path), variable) for path, variable in named.items()
-        ]
+        items = cast("Mapping[Any, Any]", variables).items()
+        pairs = [(path if isinstance(path, str) else leaves.path_str(path), variable) for path, variable in items]
     elif isinstance(variables, Iterable) and not isinstance(variables, str):
         pairs = [("", variable) for variable in cast("Iterable[Any]", variables)]
     else:
@@ -223,7 +145,7 @@ _LONGEST_PATH: Final = 80
 
 
 @dataclass(slots=True)
-class Row:
+class SummaryRow:
     """One line of a summary; the line of an alias has no figures of its own.
 
     Attributes:
@@ -244,10 +166,10 @@ class Row:
     latency_s: float | None = None
 
 
-def _row(member: Member) -> Row:
+def _row(member: Member) -> SummaryRow:
     """Return the line of a module at its canonical path."""
-    held = _held((data.dump_json(visit.value.value), tree.is_trainable(visit)) for visit in member.variables)
-    row = Row(member, held, dict.fromkeys(member.model_names()))
+    figures = _figures_of((data.dump_json(visit.value.value), tree.is_trainable(visit)) for visit in member.variables)
+    row = SummaryRow(member, figures, dict.fromkeys(member.model_names()))
     module, skips = member.module, member.module._record.declaration.skips
     if skips is not None:
         peeked = [f"{skip_name(module.namespaced(name))} (peek)" for name in skips.peeks]
@@ -262,14 +184,14 @@ def skip_name(key: tuple[Any, str]) -> str:
     return name if namespace is None or namespace.name is None else f"{namespace.name}/{name}"
 
 
-def _add_calls(rows: Mapping[str, Row], root: scope.TraceNode) -> None:
+def _add_calls(rows: Mapping[str, SummaryRow], root: scope.TraceNode) -> None:
     """Add the usage of each call of a trace to the row of its module, or of the nearest caller that has a row."""
-    places: dict[int, Row] = {}
+    places: dict[int, SummaryRow] = {}
     for call in calls_below(root):
-        known = rows.get(call.path)
-        row = places[id(call)] = known or places[id(call.parent)]
+        own_row = rows.get(call.path)
+        row = places[id(call)] = own_row or places[id(call.parent)]
         usage = sum((lm_call.usage for lm_call in call.lm_calls), scope.Usage())
-        figures = Figures(usage=usage) if known is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
+        figures = Figures(usage=usage) if own_row is None else Figures(0, 0, 0, 0, 1, usage, call.elapsed_s or 0.0)
         row.figures = _sum((row.figures, figures))
     for row in rows.values():
         row.recorded = True
@@ -277,16 +199,16 @@ def _add_calls(rows: Mapping[str, Row], root: scope.TraceNode) -> None:
             row.latency_s = row.figures.elapsed_s / row.figures.invocations
 
 
-def _fold(members: Iterable[Member], rows: dict[str, Row], depth: int) -> None:
+def _fold(members: Iterable[Member], rows: dict[str, SummaryRow], depth: int) -> None:
     """Add each row below `depth` to the row of its ancestor at that depth."""
     for member in members:
-        if member.above is not None and member.level > depth and member.stands_for is None:
-            row, above = rows[member.path], rows[member.above.path]
-            rows[member.path] = above
-            above.figures = _sum((above.figures, row.figures))
-            above.models |= row.models
-            above.stash |= row.stash
-            above.pop |= row.pop
+        if member.parent is not None and member.level > depth and member.alias_of is None:
+            row, parent = rows[member.path], rows[member.parent.path]
+            rows[member.path] = parent
+            parent.figures = _sum((parent.figures, row.figures))
+            parent.models |= row.models
+            parent.stash |= row.stash
+            parent.pop |= row.pop
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +222,7 @@ class Column:
     """
 
     heading: str
-    cell: Callable[[Row], str]
+    cell: Callable[[SummaryRow], str]
     right: bool = False
 
 
@@ -310,14 +232,14 @@ def _path(member: Member) -> str:
     return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
 
 
-def _class(row: Row) -> str:
+def _class(row: SummaryRow) -> str:
     """Return the class, marked if the module is unbuilt; for an alias, the canonical path."""
-    if row.member.stands_for is not None:
-        return f"= {_path(row.member.stands_for)}"
+    if row.member.alias_of is not None:
+        return f"= {_path(row.member.alias_of)}"
     return f"{type(row.member.module).__name__}{'' if row.member.built else ' (unbuilt)'}"
 
 
-def _variables(row: Row) -> str:
+def _variables(row: SummaryRow) -> str:
     """Return the numbers of trainable and frozen Variables as text."""
     kinds = ((row.figures.trainable, "trainable"), (row.figures.frozen, "frozen"))
     return ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
@@ -340,7 +262,7 @@ COLUMNS: Final[dict[str, Column]] = {
         "cost", lambda row: dollars_text(row.figures.usage.cost_usd) if row.figures.usage.calls else "", right=True
     ),
     "latency": Column("latency", lambda row: "" if row.latency_s is None else seconds_text(row.latency_s), right=True),
-    "schemas": Column("schemas", lambda row: str(row.member.contract)),
+    "schemas": Column("schemas", lambda row: str(row.member.schemas)),
 }
 """The columns of a summary by name, in their usual order: the widest at the end."""
 
@@ -369,7 +291,7 @@ def summary_text(module: Module, depth: Any = None, columns: Any = None) -> str:
     """Return a summary."""
     if depth is not None:
         leaves.check_int("summary: depth", depth, 0)
-    shown = list(COLUMNS.values()) if columns is None else _columns(columns)
+    selected = list(COLUMNS.values()) if columns is None else _columns(columns)
     outline = Outline(module)
     rows = {member.path: _row(member) for member in outline.places.values()}
     if outline.call is not None:
@@ -378,14 +300,13 @@ def summary_text(module: Module, depth: Any = None, columns: Any = None) -> str:
     if depth is not None:
         _fold(outline.members, rows, depth)
     levels = [member for member in outline.members if depth is None or member.level <= depth]
-    lines = [Row(member) if member.stands_for else rows[member.path] for member in levels]
-    cells = {column: [column.cell(row) for row in lines] for column in shown}
+    lines = [SummaryRow(member) if member.alias_of else rows[member.path] for member in levels]
+    cells = {column: [column.cell(row) for row in lines] for column in selected}
     if columns is None:
-        shown = [column for column in shown if any(cells[column])]
-    texts = zip(*(cells[column] for column in shown), strict=True)
-    return "\n".join(
-        [*table([column.heading for column in shown], [*texts], [column.right for column in shown]), *totals]
-    )
+        selected = [column for column in selected if any(cells[column])]
+    texts = [*zip(*(cells[column] for column in selected), strict=True)]
+    headings, right = [column.heading for column in selected], [column.right for column in selected]
+    return "\n".join([*table(headings, texts, right), *totals])
 
 
 def _totals(outline: Outline, figures: Figures) -> list[str]:

@@ -166,7 +166,7 @@ def test_a_page_is_written_whole(tmp_path):
     assert path.read_text("utf-8") == text == t.to_html()
     assert "Wie geht's? 你好" in text
     assert [each.name for each in path.parent.iterdir()] == ["run.html"]
-    with pytest.raises(sm.errors.ArgumentError, match="path=3 is not a path"):
+    with pytest.raises(sm.errors.ArgumentError, match="a path must be"):
         t.to_html(3)
 
 
