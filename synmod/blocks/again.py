@@ -280,7 +280,7 @@ class Cached(Returning[R]):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copied(await self.cache.flights.run(key, work, scope.is_of_block_around))
+        return copied(await self.cache.flights.run(key, work, scope.caused_by_enclosing_limit))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """Return the outputs of the module."""

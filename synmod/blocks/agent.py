@@ -190,7 +190,7 @@ class Agent(Generator[M]):
             output = _plain(await self._run(self.tools[call.name], call), media)
         except Exception as error:
             way = self.on_tool_error or ("report" if isinstance(error, errors.ToolError) else "raise")
-            if way == "raise" or scope.is_of_block_around(error):
+            if way == "raise" or scope.caused_by_enclosing_limit(error):
                 raise
             output = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
         return mend(output if isinstance(output, str) else data.dump_json(output)), media

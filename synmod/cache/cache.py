@@ -28,6 +28,7 @@ from synmod.leaves import (
     frozen,
     make_file,
     path_text,
+    reset,
     wall_time,
 )
 
@@ -164,8 +165,7 @@ def _leading(flight: _Flight) -> Generator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # closed by the collector, in another context
-            _LEADING.reset(token)
+        reset(_LEADING, token)
 
 
 def _copied(error: Exception) -> Exception:

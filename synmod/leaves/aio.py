@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
@@ -379,8 +379,13 @@ def use_clock(clock: Clock) -> Generator[None, None, None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # left in another context: there is nothing to reset
-            _INJECTED.reset(token)
+        reset(_INJECTED, token)
+
+
+def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Reset a ContextVar; do nothing in a context other than that of the token, as where the collector closes code."""
+    with contextlib.suppress(ValueError):
+        variable.reset(token)
 
 
 def wall_time() -> float:

@@ -108,7 +108,7 @@ class ModelCall:
         """Return how long the call may still take; infinity where nothing limits it."""
         deadline = None if self.ambient is None else self.ambient.deadline
         own = inf if self.timeout_s is None else self.timeout_s - (self.clock.now() - self.limited_from)
-        return own if deadline is None else min(own, deadline.left())
+        return own if deadline is None else min(own, deadline.remaining())
 
     async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
         """Run the adapter's `check` and `prepare`, if it has them; `prepare` does not count against `timeout_s`.
@@ -347,7 +347,12 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
             raise
 
     def hands_over(error: Exception) -> bool:
-        return call.over or call.has_begun or isinstance(error, errors.ConfigError) or scope.is_of_block_around(error)
+        return (
+            call.over
+            or call.has_begun
+            or isinstance(error, errors.ConfigError)
+            or scope.caused_by_enclosing_limit(error)
+        )
 
     ended: tuple[R, ModelCall] = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
     reply, leader = ended

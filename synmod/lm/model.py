@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
 from synmod.errors import BuildError, ConfigError, UnboundModelError
-from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, did_you_mean, frozen_dict
+from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, did_you_mean, frozen_dict, reset
 from synmod.registry import register_own
-from synmod.scope import current_call, reset
+from synmod.scope import current_call
 
 from . import options, records
 from .call import answer

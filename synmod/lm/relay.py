@@ -17,8 +17,8 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator
-from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify, reset
+from synmod.leaves import Clock, Json, aio, close_generator, reset
+from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify
 
 from .partial import GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage, growing_chunk

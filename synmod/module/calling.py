@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from synmod import errors, flow, scope
 from synmod.data import JsonDataModel
 from synmod.leaves import drive, is_driven
-from synmod.scope import AMBIENT, FRAME, CallFrame, RootFrame, effective, hooks_for, nearest_live
+from synmod.scope import AMBIENT, FRAME, CallFrame, CallRun, effective, hooks_for, nearest_live
 
 from . import contract
 from .arguments import convert_arguments, holds_symbol, should_skip
@@ -57,7 +57,7 @@ async def call_symbolic(module: Module, args: tuple[Any, ...], kwargs: dict[str,
         if module._record.runner is not None:
             module._record.runner.assume(module, frame)
     decided = {} if training is None else {"training": training}  # applies when the step runs
-    flow.record_call(module, args, {**kwargs, **decided}, outputs, block.left)
+    flow.record_call(module, args, {**kwargs, **decided}, outputs, block.effects)
     return outputs
 
 
@@ -89,18 +89,18 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
     if failure is not None and was_cancelled(failure):
         record.counters.count_cancelled(phase)
         return
-    record.counters.count_entry(phase, perf_counter() - frame.root.started, failed=failure is not None)
+    record.counters.count_entry(phase, perf_counter() - frame.run.started, failed=failure is not None)
     if failure is None and frame.layer is not None:
         frame.layer.close()
-    if failure is None and frame.root.given_rewards:
-        scope.hand_up(frame)
+    if failure is None and frame.run.all_rewards:
+        scope.publish_rewards(frame)
 
 
 def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
     """Count a failed nested call, and drop the rewards given by it and the calls below it."""
     if not was_cancelled(failure):
         record.counters.count_nested()
-    frame.root.failed_calls.add(frame.number)
+    frame.run.failed_calls.add(frame.number)
 
 
 async def call_module(  # noqa: C901  # flat: a function call more here would slow down every call of every program
@@ -152,9 +152,9 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         if training is None:
             training = module.__dict__.get("training", call.training_on_class)
     if parent is None:
-        frame: CallFrame = RootFrame(record, training, phase, False, paths_below(module))
+        frame = CallFrame(None, CallRun(paths_below(module)), record, training, phase, False)
     else:
-        frame = CallFrame(parent, record, training, phase, parent.symbolic)
+        frame = CallFrame(parent, parent.run, record, training, phase, parent.symbolic)
     token = FRAME.set(frame)
     listeners = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else ()
     started = perf_counter() if listeners else 0.0

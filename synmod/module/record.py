@@ -175,7 +175,7 @@ def paths_below(root: Module) -> tree.PathTable:
 def extend_paths(module: Module) -> None:
     """Add new content of a module that was just built or sealed to the path table of the running entry call."""
     frame = scope.current_call()
-    table = None if frame is None else frame.root.paths
+    table = None if frame is None else frame.run.paths
     if frame is None or not isinstance(table, tree.PathTable):
         return
     record = module._record
@@ -200,20 +200,7 @@ def current_path(module: Module) -> str:
     """Return the path below the entry module of the running call; outside a call, below the root that built it last."""
     record = module._record
     frame = scope.current_call()
-    if frame is None:
-        return record.home or ""
-    path = frame.root.paths.get(id(record))
-    if path is not None:
-        return path
-    running = _frame_of(record, frame)
-    return f"{frame.path}/{record.name}".lstrip("/") if running is None else running.path
-
-
-def _frame_of(record: ModuleRecord, frame: scope.CallFrame | None) -> scope.CallFrame | None:
-    """Return the innermost running call of a module; None if there is none."""
-    while frame is not None and frame.owner is not record:
-        frame = frame.parent
-    return frame
+    return (record.home or "") if frame is None else frame.path_of(record)
 
 
 def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> bool:
@@ -227,10 +214,10 @@ def sow(module: Module, kind: type[tree.Variable], name: str, value: Any) -> boo
         json = leaves.frozen(value)
     except errors.DataError as error:
         raise errors.DataError(f"{where(module)}: sow of {name!r}: {error}") from None
-    root, path = frame.root, current_path(module)
-    steps = root.paths.steps_of(path) if isinstance(root.paths, tree.PathTable) else leaves.parse_path(path)
-    giver = _frame_of(module._record, frame) or frame
-    sown = tree.Sown(root.started, root.id, giver.number, (*steps, name), kind, json)
+    run, path = frame.run, current_path(module)
+    steps = run.paths.steps_of(path) if isinstance(run.paths, tree.PathTable) else leaves.parse_path(path)
+    giver = frame.innermost_of(module._record) or frame
+    sown = tree.Sown(run.started, frame.root.id, giver.number, (*steps, name), kind, json)
     for capture in captures:
         capture.add(sown)
     return True

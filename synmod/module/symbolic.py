@@ -8,8 +8,8 @@ from contextvars import Token
 from typing import TYPE_CHECKING, Any, cast
 
 from synmod import errors, scope
-from synmod.leaves import is_cancellation
-from synmod.scope import FRAME, CallFrame, RootFrame, nearest_live
+from synmod.leaves import is_cancellation, reset
+from synmod.scope import FRAME, CallFrame, CallRun, nearest_live
 from synmod.tree import discarding_writes
 
 from . import contract
@@ -33,12 +33,12 @@ class SymbolicFrame:
             its own failure and receives nothing stashed in the block.
     """
 
-    __slots__ = ("_frame", "_inputs", "_module", "_token", "left")
+    __slots__ = ("_frame", "_inputs", "_module", "_token", "effects")
 
     def __init__(self, module: Module, training: bool | None = None, inputs: tuple[Any, ...] | None = None) -> None:
         self._module = module
         self._inputs = inputs
-        self.left: Mapping[Any, Any] | None = None
+        self.effects: Mapping[Any, Any] | None = None
         """The stashed values that the call left, beside its outputs; set when it ends."""
         parent = nearest_live(FRAME.get())
         phase = scope.phase_in(scope.ambient(), parent)
@@ -47,10 +47,8 @@ class SymbolicFrame:
             training = parent.decided_training
         if training is None:
             training = module.__dict__.get("training", record.declaration.call.training_on_class)
-        if parent is None:
-            self._frame: CallFrame = RootFrame(record, training, phase, True, paths_below(module))
-        else:
-            self._frame = CallFrame(parent, record, training, phase, True)
+        run = CallRun(paths_below(module)) if parent is None else parent.run
+        self._frame = CallFrame(parent, run, record, training, phase, True)
         self._token: Token[CallFrame | None] | None = None
 
     def __enter__(self) -> CallFrame:
@@ -61,7 +59,7 @@ class SymbolicFrame:
         frame, layer = self._frame, self._frame.layer
         try:
             if layer is not None and error is None and self._inputs is not None:
-                self.left = layer.left()
+                self.effects = layer.effects()
                 layer.commit()
             elif layer is not None:
                 layer.drop()
@@ -71,7 +69,7 @@ class SymbolicFrame:
             frame.live = False
             frame.layer = None
             if self._token is not None:
-                scope.reset(FRAME, self._token)
+                reset(FRAME, self._token)
 
 
 _MARK = "_synmod_noted_in"

@@ -140,7 +140,7 @@ class Build:
         finally:
             self.over.set()
             if self._token is not None:
-                scope.reset(_BUILDING, self._token)
+                leaves.reset(_BUILDING, self._token)
 
     def _end(self, *, is_kept: bool) -> None:
         """Make all modules of this build ready, or restore them."""
@@ -161,7 +161,7 @@ class Build:
                 record.ready = record.built and record.sealed and record.building is None
         self.snapshots, self.values = {}, {}
         frame = scope.current_call()
-        own = frame.root.paths if is_kept and frame is not None else None
+        own = frame.run.paths if is_kept and frame is not None else None
         for before in snapshots:  # path tables of other programs that list these modules are outdated
             outdate(before.module._record, own if isinstance(own, PathTable) else None)
 

@@ -16,7 +16,7 @@ from synmod.errors import (
 )
 from synmod.leaves import Json, is_array, is_object
 from synmod.module import Module
-from synmod.scope import is_of_block_around
+from synmod.scope import caused_by_enclosing_limit
 from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, ReflectionInputs, TargetKind
 from synmod.tree import OptState, State, Variable
 
@@ -265,7 +265,7 @@ class Reflective(Optimizer):
             try:
                 value = (await bench.ask(self.proposer, inputs))["value"]
             except Exception as error:
-                if is_of_block_around(error) or isinstance(error, BudgetExceeded | JournalError):
+                if caused_by_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError):
                     raise
                 if isinstance(error, _FATAL):
                     cause = str(error).rstrip(".")

@@ -7,31 +7,32 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 """
 
 from . import hooks_lib
-from .accounts import (
-    Account, Spent, budget, check_deadline, deadline, is_of_block_around, keep_partial, note_waiting, open_meters,
-    plain_limit, reserve, time_left, track_usage, BoundReward, Feedback, RewardTrack, add_reward, hand_up, rewards_of,
-    track_rewards,
-)
+from .blocks import AMBIENT, Ambient, Block, ambient, effective, phase
 from .frame import (
-    AMBIENT, FRAME, NO_USAGE, PHASES, Ambient, Block, CallCounters, CallFrame, NameScope, PerPhase, PhaseCounters,
-    Reward, RootFrame, Usage, UsageMeter, ambient, below, current_call, current_phase, current_scope, effective,
-    nearest_live, phase, phase_in, reset,
+    FRAME, CallFrame, CallRun, NameScope, Reward, as_children_of, current_call, current_phase, current_scope,
+    nearest_live, phase_in,
 )
 from .hooks import (
-    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, SkipDropped, VariableAssign,
-    Place, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign, notify_skip_dropped,
-    place_of,
+    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, Place, SkipDropped,
+    VariableAssign, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign,
+    notify_skip_dropped, place_of,
 )
+from .limits import (
+    Account, Spent, budget, caused_by_enclosing_limit, check_deadline, deadline, keep_partial, note_waiting,
+    open_meters, plain_limit, reserve, time_left, track_usage,
+)
+from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
 from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, trace
+from .usage import NO_USAGE, PHASES, CallCounters, PerPhase, PhaseCounters, Usage, UsageMeter
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
-    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Event", "Feedback", "Hook", "LMBegin", "LMChunkEvent",
-    "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack", "RootFrame", "SkipDropped",
+    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Event", "Feedback", "Hook", "LMBegin",
+    "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack", "SkipDropped",
     "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
-    "begin_call", "below", "budget", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
-    "deadline", "effective", "end_call", "hand_up", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
-    "in_order_of_start", "is_of_block_around", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
-    "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "reserve",
-    "reset", "rewards_of", "time_left", "trace", "track_rewards", "track_usage",
+    "as_children_of", "begin_call", "budget", "caused_by_enclosing_limit", "check_deadline", "check_hook",
+    "current_call", "current_phase", "current_scope", "deadline", "effective", "end_call", "hooks", "hooks_for",
+    "hooks_inside", "hooks_lib", "in_order_of_start", "keep_partial", "message_of", "nearest_live", "note_waiting",
+    "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
+    "publish_rewards", "reserve", "rewards_of", "time_left", "trace", "track_rewards", "track_usage",
 ]

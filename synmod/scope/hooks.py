@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod import errors, leaves
 
-from .frame import Ambient, Block, CallFrame, Reward, Usage, ambient, current_call, join_distinct, phase_in
+from .blocks import Ambient, Block, ambient, join_distinct
+from .frame import CallFrame, Reward, current_call, phase_in
+from .usage import Usage
 
 _LOG: Final = logging.getLogger("synmod.hooks")
 
@@ -411,7 +413,7 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
     frame, record = current_call(), ambient()
     listeners = () if frame is not None and frame.symbolic else hooks_inside(record, frame)
     if listeners:
-        path = name if frame is None else frame.root.paths.get(id(variable), name)
+        path = name if frame is None else frame.run.paths.get(id(variable), name)
         notify(listeners, VariableAssign(*place_of(frame, phase_in(record, frame)), path, old, new, version))
 
 

@@ -17,9 +17,10 @@ from typing import Any, Final, TypeAlias, cast
 from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves import aio, check_int, make_file, path_text, scrub
 
-from .frame import FRAME, Usage
+from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
 from .tracing import Tracer, error_text, plain
+from .usage import Usage
 
 __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
 

@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Final, cast
 
 from synmod import data, leaves
 
-from .frame import FRAME, NO_USAGE, Block, Reward, Usage
+from .blocks import Block
+from .frame import FRAME, Reward
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
+from .usage import NO_USAGE, Usage
 
 # -- arguments and results as plain JSON -------------------------------------------------------------------------------
 
@@ -118,7 +120,7 @@ class LMCallNode:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class TreeSize:
     """What the calls of one tree share: how many they are, and whether they were dropped because the trace was full."""
 
     calls: int = 0
@@ -149,7 +151,7 @@ class TraceNode:
     name: str
     phase: str
     start: float
-    run: Run
+    run: TreeSize
     parent: "TraceNode | None" = None
     inputs: tuple[Any, ...] | None = None
     kwargs: Mapping[str, Any] | None = None
@@ -288,7 +290,7 @@ class Tracer(Hook):
         self._lm_running: dict[int, tuple[Any, LMCallNode]] = {}  # by the id of the request, which is kept alive
         self._roots: OrderedDict[str, TraceNode] = OrderedDict()
         self._lm_calls: deque[LMCallNode] = deque()
-        self._size = Run()
+        self._size = TreeSize()
         self._dropped = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -328,7 +330,7 @@ class Tracer(Hook):
             return
         with self._lock:
             parent = None if above is None else self._nearest(above)
-            run = Run() if parent is None else parent.run
+            run = TreeSize() if parent is None else parent.run
             start = self._epoch + time.perf_counter()  # under the lock, so that calls are added by their start
             node = TraceNode(call_id, above, event.path, event.name, event.phase, start, run, parent)
             if self._values:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
 from synmod import data, errors, module, registry, scope, tree
-from synmod.leaves import Json, aio, check_name, frozen, is_object, parse_path, path_str, thaw
+from synmod.leaves import Json, aio, check_name, frozen, is_object, parse_path, path_str, reset, thaw
 
 # -- Namespaces: identities that separate skips of the same name -------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Lane:
                 slot.taker = None
         self.stashed, self.popped, self.held, self.done = {}, {}, {}, set()
 
-    def left(self) -> dict[Key, Any] | None:
+    def effects(self) -> dict[Key, Any] | None:
         """Return the effects of a call on symbols: stashed values by key, `TAKEN` for popped ones; None if none."""
         return {**dict.fromkeys(self.popped, TAKEN), **{key: slot.value for key, slot in self.stashed.items()}} or None
 
@@ -281,7 +281,7 @@ def _calls_on(lane: Lane, given: T) -> Generator[T]:
         yield given
     finally:
         block.is_open = False
-        scope.reset(_BLOCK, token)
+        reset(_BLOCK, token)
 
 
 def lane_of(frame: scope.CallFrame) -> Lane:

@@ -392,7 +392,7 @@ async def judge_rows(rows: Sequence[Row], reward: scope.BoundReward | None) -> l
         if row.ran.failure is not None:
             return cast("scope.Feedback", row.ran.judged(reward))
         try:
-            with scope.below(row.ran.frame):
+            with scope.as_children_of(row.ran.frame):
                 return await reward(**offered_of(row.ran, row.example))
         except Exception as error:
             errors.add_note(error, f"row {row.number}")

@@ -389,7 +389,7 @@ async def run_once(
                 if everything:
                     ran.all_calls = watch.calls()
                 offered = offered_of(ran, example)
-                with scope.below(watch.frame):
+                with scope.as_children_of(watch.frame):
                     if reward is not None:
                         feedback, given = await reward(**offered), watch.rewards
                         objectives = {**given, **feedback.objectives}
@@ -397,7 +397,7 @@ async def run_once(
                     if metrics is not None:
                         ran.values = await metrics.measure(offered)
         except Exception as error:  # one example under collection: its failure is its result
-            if scope.is_of_block_around(error) or (isinstance(error, ArgumentError) and not is_read):
+            if scope.caused_by_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise
             ran.failure, ran.fault = error, _fault(error, watch)
             line = "" if watch.is_open else errors.show_own_line(error)

@@ -37,7 +37,7 @@ from synmod.leaves import (
 )
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, Usage, deadline, is_of_block_around
+from synmod.scope import NO_USAGE, Usage, caused_by_enclosing_limit, deadline
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import Places
@@ -347,7 +347,7 @@ class Runner:
             with deadline(max(0.0, seconds - self.journal.elapsed_s)):
                 yield
         except DeadlineExceeded as error:
-            if is_of_block_around(error):
+            if caused_by_enclosing_limit(error):
                 raise
             raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
 

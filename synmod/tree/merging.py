@@ -6,12 +6,12 @@ Only `update_context` sets the ContextVar of open contexts.
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from contextvars import ContextVar, Token
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError, StateError
-from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, put_together
+from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, put_together, reset
 
 from . import editing, looking
 from .filters import Everything, Filter, FilterLike, to_filter
@@ -636,8 +636,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
     def __exit__(self, *_: object) -> None:
         self.is_open = False
         self._forget()
-        with suppress(ValueError):  # left in another context than it was entered in: there is nothing to restore
-            _INNERMOST.reset(self._token)
+        reset(_INNERMOST, self._token)
 
     def __call__(self, function: F) -> F:
         """Decorate a function: each call opens a context of its own."""

@@ -5,7 +5,6 @@ Reads go through the open layers (overlays, traces) of the running task, which a
 
 import threading
 from collections.abc import Callable, Container, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
@@ -22,6 +21,7 @@ from synmod.leaves import (
     frozen_equal,
     json_equal,
     must_be,
+    reset,
 )
 from synmod.scope import notify_assign
 
@@ -138,8 +138,7 @@ class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
         self._token = LAYER.set(self._layer)
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):  # left in another context than it was entered in: there is nothing to restore
-            LAYER.reset(self._token)
+        reset(LAYER, self._token)
 
 
 # -- metadata ----------------------------------------------------------------------------------------------------------

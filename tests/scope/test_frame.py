@@ -27,7 +27,7 @@ def test_a_frame_tells_its_place(any_loop):
         assert frame.training is False
         assert frame.symbolic is False
         assert frame.id != frame.parent_id
-        assert frame.id.startswith(frame.root.run_id)
+        assert frame.id.startswith(frame.run.id)
         assert "leaf" in repr(frame)
         return frame.id
 

@@ -1,23 +1,15 @@
-"""What a block limits and sums: time (`sm.deadline`), budgets, usage, and the rewards and feedback of its calls.
+"""What a block limits and sums: time (`sm.deadline`), money, tokens and calls (`sm.budget`), and usage."""
 
-A module adds rewards inside its call; they go to the open `track_rewards` blocks when the entry call ends, and are not
-stored on modules.
-"""
-
-import inspect
 import math
-import threading
 import time
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
-from numbers import Real
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Final, Self
 
 from synmod import errors, leaves
 
-from .frame import Ambient, Block, CallFrame, Owner, Reward, Usage, UsageMeter, ambient, current_call, phase, place_name
+from .blocks import Ambient, Block, ambient
+from .frame import CallFrame, current_call, place_name
+from .usage import Usage, UsageMeter
 
 # -- time --------------------------------------------------------------------------------------------------------------
 
@@ -46,16 +38,16 @@ class Deadline:
         self._ends = self._clock.now() + seconds
         self.scope = None if plain or math.isinf(seconds) else LimitedWait(self)
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return the seconds until the deadline, negative afterwards; may be called from any thread."""
         return self._ends - self._clock.now()
 
     @property
     def is_over(self) -> bool:
         """Whether it has passed; a loop may wake its tasks one tick early."""
-        return self.left() <= _TICK_S
+        return self.remaining() <= _TICK_S
 
-    def exceeded(self, where: str) -> errors.DeadlineExceeded:
+    def error_at(self, where: str) -> errors.DeadlineExceeded:
         """Return the error; `where` is the path that was waiting, or that could not begin."""
         place = f"{where!r}" if where else "code outside module calls"
         error = errors.DeadlineExceeded(
@@ -73,7 +65,7 @@ class LimitedWait:
 
     def __init__(self, limit: Deadline) -> None:
         self._limit = limit
-        self._scope = leaves.deadline_scope(limit.left())
+        self._scope = leaves.deadline_scope(limit.remaining())
 
     def __enter__(self) -> None:
         self._scope.__enter__()
@@ -82,7 +74,7 @@ class LimitedWait:
         self._scope.__exit__(*failure)
         if self._scope.expired:
             where = place_name(current_call()) if self._limit.waiting is None else self._limit.waiting
-            raise self._limit.exceeded(where) from None
+            raise self._limit.error_at(where) from None
 
 
 class deadline(Block):  # noqa: N801  # read as a word: `with sm.deadline(2):`
@@ -174,7 +166,7 @@ def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> Non
     """
     limit: Deadline | None = _limit_here() if record is None else record.deadline
     if limit is not None and limit.is_over:
-        raise limit.exceeded(place_name(where))
+        raise limit.error_at(place_name(where))
 
 
 def time_left() -> float | None:
@@ -190,10 +182,10 @@ def time_left() -> float | None:
     Source: Go's context deadlines.
     """
     limit = _limit_here()
-    return None if limit is None else max(0.0, limit.left())
+    return None if limit is None else max(0.0, limit.remaining())
 
 
-def is_of_block_around(error: BaseException) -> bool:
+def caused_by_enclosing_limit(error: BaseException) -> bool:
     """Whether an error comes from a budget or deadline that applies here, not from the code that raised it."""
     record = ambient()
     if record is None:
@@ -417,309 +409,4 @@ def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
     """
     record = ambient()
     of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
-    return of_blocks if frame is None else (*of_blocks, frame.root.meter)
-
-
-# -- rewards -----------------------------------------------------------------------------------------------------------
-
-_ROUNDINGS: Final = 8
-_PRECISION: Final = {2: 2**-10, 4: 2**-23}
-"""The distance from 1 to the next number, by the bytes of a number of numpy or torch."""
-_ALIASES: Final = {"y_pred": "outputs", "y_true": "target"}
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """What a reward returns for one output: a score, and what would make it better.
-
-    Attributes:
-        score: Higher is better, inside the reward's `range`; None where there is nothing to score.
-        critique: What is wrong, in words.
-        target: The output that was expected.
-        parts: Critique by module path or glob, for these modules alone.
-        objectives: Further numbers by name; a keyword.
-
-    Example:
-        >>> Feedback(0.5, critique="No source is given.").to_json()["score"]
-        0.5
-
-    Source: textual gradients (TextGrad), GEPA's feedback functions.
-    """
-
-    score: float | None
-    critique: str | None = None
-    target: Any = None
-    parts: Mapping[str, str] = field(default_factory=dict[str, str])
-    objectives: Mapping[str, float] = field(default_factory=dict[str, float], kw_only=True)
-
-    def record(self) -> dict[str, Any]:
-        """Return the feedback as a dict of its fields, with the target as it is."""
-        return {
-            "score": self.score,
-            "critique": self.critique,
-            "target": self.target,
-            "objectives": dict(self.objectives),
-            "parts": dict(self.parts),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the feedback as plain JSON.
-
-        Raises:
-            DataError: The target is not JSON.
-        """
-        return leaves.thaw(self.record())
-
-
-class BoundReward:
-    """A reward or metric whose parameters are read once; each call passes the values that they name, in any order.
-
-    Args:
-        reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` passes
-            on its arguments (`**offered`) lists the names that it takes in `asks_for`.
-        offered: The names that it may take; `y_pred` and `y_true` are other names for `outputs` and `target`.
-        what: Its name in messages.
-        range: The lowest and the highest score; None for the attribute `range` of the reward, or any score.
-
-    Attributes:
-        asks_for: The names of `offered` that it takes.
-        lowest: The lowest score of its `range`; 0.0 where there is none.
-
-    Raises:
-        ArgumentError: It cannot be called, or requires a parameter that is not offered.
-    """
-
-    __slots__ = ("_by_name", "_by_place", "_function", "_needs_target", "_range", "_what", "asks_for", "lowest")
-
-    def __init__(
-        self,
-        reward: Any,
-        offered: Iterable[str],
-        *,
-        what: str = "the reward",
-        range: tuple[float, float] | None = None,  # noqa: A002  # the attribute of a reward
-    ) -> None:
-        self._what = what
-        asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
-        needs_target: bool | None = getattr(reward, "needs_target", None)
-        is_reward = needs_target is not None  # a reward, unlike a module, has no frame of its own
-        self._function = reward if callable(reward) and not is_reward else asked
-        names = tuple(offered)
-        if not callable(self._function):
-            raise errors.ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
-        wanted: Iterable[str] | None = getattr(reward, "asks_for", None)
-        try:
-            parameters = [*inspect.signature(asked).parameters.values()]
-        except (TypeError, ValueError):
-            raise errors.ArgumentError(
-                f"{what}: the parameters of {reward!r:.80} cannot be read: wrap it in a function."
-            ) from None
-        if wanted is not None:
-            parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(wanted)]
-        self._by_place: list[str] = []
-        """The offered names that positional-only parameters take."""
-        self._by_name: dict[str, str] = {}
-        """The offered name that each other parameter takes."""
-        for parameter in parameters:
-            source = _ALIASES.get(parameter.name, parameter.name)
-            if source in names and parameter.kind is parameter.POSITIONAL_ONLY:
-                self._by_place.append(source)
-            elif source in names:
-                self._by_name[parameter.name] = source
-            elif parameter.default is parameter.empty and parameter.kind not in (
-                parameter.VAR_POSITIONAL,
-                parameter.VAR_KEYWORD,
-            ):
-                words = [*names, *(alias for alias, name in _ALIASES.items() if name in names)]
-                raise errors.ArgumentError(
-                    f"{what} takes a parameter {parameter.name!r}, but it may take {', '.join(words)}, in any "
-                    f"order.{leaves.did_you_mean(parameter.name, words)}"
-                )
-        self.asks_for = frozenset((*self._by_place, *self._by_name.values()))
-        self._range: tuple[float, float] = range or getattr(reward, "range", (-math.inf, math.inf))
-        self.lowest = self._range[0] if math.isfinite(self._range[0]) else 0.0
-        self._needs_target = needs_target
-
-    async def __call__(self, **offered: Any) -> Feedback:
-        """Return the feedback on one output, computed in phase `reward`; a number becomes a Feedback.
-
-        Args:
-            offered: A value for each name that it may take.
-
-        Raises:
-            CallError: It needs a target and there is none; it returned neither a finite number, a bool nor a Feedback
-                with such scores; or its score is outside its `range`.
-            Exception: What it raised.
-        """
-        if self._needs_target and offered.get("target") is None:
-            raise errors.CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
-        with phase("reward"):
-            result = self.call(offered)
-            if not isinstance(result, float | int | Feedback) and inspect.isawaitable(result):  # hot: nearly all are
-                result = await result
-        return self.feedback(result)
-
-    def feedback(self, result: Any) -> Feedback:
-        """Return what the function returned as a Feedback.
-
-        Raises:
-            CallError: As for a call.
-        """
-        if not isinstance(result, Feedback):
-            return Feedback(self._in_range(result))
-        words = [result.critique or "", *result.parts.values()]
-        if not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise errors.CallError(f"{self._what} returned {result!r:.200}; critique and parts of a Feedback are text.")
-        return replace(
-            result,
-            score=None if result.score is None else self._in_range(result.score),
-            objectives={name: self._finite(value) for name, value in result.objectives.items()},
-        )
-
-    def call(self, offered: Mapping[str, Any]) -> Any:
-        """Call the function with the values that it takes; return its result unchecked, an awaitable if it is async."""
-        named = {name: offered[source] for name, source in self._by_name.items()}
-        return self._function(*[offered[source] for source in self._by_place], **named)
-
-    def _in_range(self, value: Any) -> float:
-        """Return a score as a float."""
-        score, (low, high) = self._finite(value), self._range
-        if low <= score <= high:
-            return score
-        end = low if score < low else high  # a sum or a cosine may be off by a rounding error of its type
-        precision = _PRECISION.get(getattr(getattr(value, "dtype", None), "itemsize", 8), 2**-52)
-        if abs(score - end) > _ROUNDINGS * precision * max(abs(bound) for bound in (low, high) if math.isfinite(bound)):
-            raise errors.CallError(f"{self._what} is {score!r}, outside its range from {low} to {high}.")
-        return end
-
-    def _finite(self, value: Any) -> float:
-        """Return a number as a float."""
-        number = _finite(value)
-        if number is None:
-            raise errors.CallError(
-                f"{self._what} is {value!r:.100}; it must be a finite number, a bool, or a Feedback with such scores."
-            )
-        return number
-
-
-# -- what a block has collected ----------------------------------------------------------------------------------------
-
-
-def add_reward(owner: Owner, value: object, name: str | None = None) -> None:
-    """Give a reward to the running entry call, under the path of a module; in a symbolic call it is only checked.
-
-    Args:
-        owner: The module that gives it.
-        value: A finite number.
-        name: A label.
-
-    Raises:
-        CallError: No call is running, or the value is not a finite number.
-    """
-    frame = current_call()
-    if frame is None:
-        raise errors.CallError(f"{owner.name}.add_reward: no call is running; give rewards inside `call`.")
-    number = _finite(value)
-    if number is None:
-        raise errors.CallError(f"{frame.path or owner.name}: add_reward got {value!r}; a reward is a finite number.")
-    if frame.symbolic:
-        return
-    giver = _frame_of(owner, frame) or frame
-    frame.root.keep_reward(giver, (_path_of(owner, frame), name, number))
-
-
-def _frame_of(owner: Owner, frame: CallFrame | None) -> CallFrame | None:
-    """Return the innermost running call of a module."""
-    while frame is not None and frame.owner is not owner:
-        frame = frame.parent
-    return frame
-
-
-def _path_of(owner: Owner, frame: CallFrame) -> str:
-    """Return the path of a module below the entry module of a running call."""
-    running = _frame_of(owner, frame)
-    if running is not None:
-        return running.path
-    known = frame.root.paths.get(id(owner))
-    return known if known is not None else f"{frame.path}/{owner.name}".lstrip("/")
-
-
-def _finite(value: Any) -> float | None:
-    """Return a number as a float, None for anything else.
-
-    What has `__float__` or `__bool__` is a number, as those of numpy and torch are, but for texts, data models,
-    containers and arrays of several dimensions.
-    """
-    if not isinstance(value, Real) and (
-        value is None
-        or isinstance(value, str | bytes | bytearray | complex | date | timedelta)
-        or getattr(value, "shape", ()) != ()
-        or hasattr(value, "__synmod_json__")
-    ):
-        return None
-    try:
-        if isinstance(value, Real) or hasattr(value, "__float__"):
-            number = float(value)
-        else:
-            number = float(bool(value)) if hasattr(value, "__bool__") and not hasattr(value, "__len__") else math.nan
-    except (OverflowError, TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def rewards_of(owner: Owner) -> tuple[float, ...]:
-    """Return the rewards of a module and those below it in the running entry call, by the start of the calls, or ()."""
-    frame = current_call()
-    if frame is None or not frame.root.given_rewards:
-        return ()
-    path = _path_of(owner, frame)
-    below = f"{path}/"
-    return tuple(value for at, _, value in frame.rewards if not path or at == path or at.startswith(below))
-
-
-class RewardTrack:
-    """The list that one `track_rewards` block fills, by the start of the calls."""
-
-    __slots__ = ("_keys", "_lock", "rewards")
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
-        self._keys: list[tuple[float, int]] = []
-        self.rewards: list[Reward] = []
-
-    def extend(self, frame: CallFrame) -> None:
-        """Add the rewards of an entry call."""
-        with self._lock:
-            for given in frame.kept_rewards():
-                key = (frame.root.started, given.call)
-                place = bisect_right(self._keys, key)
-                self._keys.insert(place, key)
-                self.rewards.insert(place, given.reward)
-
-
-class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewards() as rewards:`
-    """Collect the rewards of the entry calls that end in a block.
-
-    Entering the block returns a list of `(path, name, value)`, by the start of the calls.
-
-    Example:
-        >>> with track_rewards() as rewards:
-        ...     pass
-        >>> rewards
-        []
-
-    Source: Keras' `add_loss`; differs: nothing is stored on modules, so that samples never mix.
-    """
-
-    def __enter__(self) -> list[Reward]:
-        track = RewardTrack()
-        self.enter(reward_tracks=track)
-        return track.rewards
-
-
-def hand_up(frame: CallFrame) -> None:
-    """Pass the rewards of an entry call that returned to the open `track_rewards` blocks."""
-    record = ambient()
-    if record is not None and frame.root.given_rewards:
-        for track in record.reward_tracks:
-            track.extend(frame)
+    return of_blocks if frame is None else (*of_blocks, frame.run.meter)

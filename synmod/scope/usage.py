@@ -1,0 +1,228 @@
+"""Usage of model calls and counts of module calls: frozen records, and their running sums per phase."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
+
+from synmod import errors
+from synmod.leaves import did_you_mean
+
+PHASES: Final = ("inference", "reward", "optimizer")
+
+
+def check_phase(name: object) -> str:
+    """Return `name` if it is a phase.
+
+    Raises:
+        CallError: It is not.
+    """
+    if isinstance(name, str) and name in PHASES:
+        return name
+    raise errors.CallError(
+        f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}"
+    )
+
+
+class _Summed(Protocol):
+    """A record that can be added to others of its class."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+R = TypeVar("R", bound=_Summed)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one model call, or a sum of them, used.
+
+    Attributes:
+        calls: Model calls.
+        requests: Requests that were sent.
+        prompt_tokens: Tokens read.
+        completion_tokens: Tokens written.
+        cached_tokens: Prompt tokens that the provider read from its cache.
+        reasoning_tokens: Completion tokens that were reasoning.
+        cost_usd: Cost in US dollars, None where no price is known; a sum adds the known costs.
+        estimated: Whether a part of it is estimated.
+
+    Example:
+        >>> (Usage(calls=1, prompt_tokens=3) + Usage(calls=1, prompt_tokens=4)).prompt_tokens
+        7
+
+    Source: chat-completions usage.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = 0.0
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, other) if usage.calls or usage.cost_usd]
+        known = [cost for cost in costs if cost is not None]
+        return Usage(
+            self.calls + other.calls,
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            None if costs and not known else sum(known, 0.0),  # None where calls were made, and no price is known
+            self.estimated or other.estimated,
+        )
+
+
+NO_USAGE: Final = Usage()
+
+
+class PerPhase(Generic[R]):
+    """Running sums of frozen records, one per phase, exact under any number of tasks and threads.
+
+    `sums["reward"]` is the sum of one phase; an attribute is that field of the sum of all three.
+
+    Source: Synalinks' cumulated counters; differs: one record per phase, not one attribute per phase and count.
+    """
+
+    __slots__ = ("_by_phase", "_lock", "_zero")
+
+    def __init__(self, zero: R) -> None:
+        self._lock = threading.RLock()  # re-entrant: the collector may close a coroutine in here, which ends a call
+        self._zero = zero
+        self._by_phase: dict[str, R] = {}
+
+    def add(self, record: R, phase: str) -> None:
+        """Add a record to the sum of a phase."""
+        with self._lock:
+            known = self._by_phase.get(phase)
+            self._by_phase[phase] = record if known is None else known + record
+
+    def total(self) -> R:
+        """Return the sum of all phases at one moment."""
+        return sum(list(self._by_phase.values()), self._zero)
+
+    def __getitem__(self, phase: str) -> R:
+        """Return the sum of one phase.
+
+        Raises:
+            CallError: There is no such phase.
+        """
+        return self._by_phase.get(check_phase(phase), self._zero)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return one field of the sum of all phases."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.total(), name)
+
+    def __repr__(self) -> str:
+        return repr(self.total()).replace(type(self._zero).__name__, type(self).__name__, 1)
+
+
+class UsageMeter(PerPhase[Usage]):
+    """A running sum of usage with the fields of `Usage`.
+
+    Example:
+        >>> meter = UsageMeter()
+        >>> meter.add(Usage(calls=1), "reward")
+        >>> meter.calls, meter["reward"].calls, meter["inference"].calls
+        (1, 1, 0)
+    """
+
+    __slots__ = ()
+    calls: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    estimated: bool
+
+    def __init__(self) -> None:
+        super().__init__(NO_USAGE)
+
+
+# -- entry calls -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseCounters:
+    """The entry calls of one phase.
+
+    Attributes:
+        invocations: Those that returned or failed; `invocations - failed` succeeded.
+        elapsed_s: Their wall seconds.
+        failed: Those that failed.
+        cancelled: Those that were cancelled or closed; they are not counted as invocations.
+    """
+
+    invocations: int = 0
+    elapsed_s: float = 0.0
+    failed: int = 0
+    cancelled: int = 0
+
+    def __add__(self, other: PhaseCounters) -> PhaseCounters:
+        return PhaseCounters(
+            self.invocations + other.invocations,
+            self.elapsed_s + other.elapsed_s,
+            self.failed + other.failed,
+            self.cancelled + other.cancelled,
+        )
+
+
+_NO_CALLS: Final = PhaseCounters()
+
+
+class CallCounters(PerPhase[PhaseCounters]):
+    """What a module counts of its own calls; read-only for users.
+
+    Entry calls cost one lock each, calls below another call none.
+
+    Attributes:
+        invocations, elapsed_s, failed, cancelled: Sums over all phases; `counters["reward"]` has those of one phase.
+
+    Example:
+        >>> counters = CallCounters()
+        >>> counters.count_entry("reward", 0.5, failed=True)
+        >>> counters.failed, counters["reward"].invocations, counters.invocations
+        (1, 1, 1)
+    """
+
+    __slots__ = ("_nested", "count_nested")
+    invocations: int
+    elapsed_s: float
+    failed: int
+    cancelled: int
+
+    def __init__(self) -> None:
+        super().__init__(_NO_CALLS)
+        self._nested = itertools.count()
+        self.count_nested = self._nested.__next__  # hot, and atomic: it needs no lock
+
+    def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
+        """Count an entry call that returned or failed."""
+        with self._lock:
+            known = self._by_phase.get(phase, self._zero)
+            self._by_phase[phase] = PhaseCounters(
+                known.invocations + 1, known.elapsed_s + elapsed_s, known.failed + failed, known.cancelled
+            )
+
+    def count_cancelled(self, phase: str) -> None:
+        """Count an entry call that was cancelled or closed."""
+        self.add(PhaseCounters(cancelled=1), phase)
+
+    @property
+    def nested(self) -> int:
+        """Calls below another call that returned or failed."""
+        return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without advancing it
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, nested={self.nested})"
