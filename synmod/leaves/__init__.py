@@ -21,8 +21,8 @@ from .checks import (
     check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean, must_be,
 )
 from .frozen import (
-    CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, fill, frozen, frozen_dict, frozen_equal,
-    frozen_list, is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
+    CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, empty_object, fill, frozen, frozen_dict,
+    frozen_equal, frozen_list, is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
 )
 from .names import (
     KeyPath, escape_step, numbered, parse_path, path_str, pointer, snake_case, unused, with_label,

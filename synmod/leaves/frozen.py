@@ -119,6 +119,11 @@ def frozen_list(content: Iterable[Any]) -> FrozenList:
     return new
 
 
+def empty_object() -> dict[str, Any]:
+    """Return `{}`, as the default of a field: hot, and `dict[str, Any]()` takes ten times as long."""
+    return {}
+
+
 def is_object(json: object) -> TypeGuard[dict[str, Any]]:
     """Whether a JSON value, frozen or plain, is an object."""
     return isinstance(json, dict)

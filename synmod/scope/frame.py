@@ -7,8 +7,7 @@ are computed when they are read.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -267,19 +266,26 @@ def current_call() -> CallFrame | None:
     return nearest_live(FRAME.get())
 
 
-@contextmanager
-def as_children_of(frame: CallFrame | None) -> Generator[None]:
-    """Make the calls of a block children of a call that has ended, such as a reward's calls of the one it judges."""
-    if frame is None:  # no call was made: the input was None
-        yield
-        return
-    mode, frame.decided_training = frame.decided_training, None  # these calls have a mode of their own
-    frame.live, token = True, FRAME.set(frame)
-    try:
-        yield
-    finally:
-        frame.live, frame.layer, frame.decided_training = False, None, mode
-        reset(FRAME, token)
+class as_children_of:  # noqa: N801  # read as a word: `with as_children_of(frame):`
+    """Make the calls of a block children of a call that has ended, such as a reward's calls of the one it judges.
+
+    Hot: a class takes a third of the time of a generator.
+    """
+
+    __slots__ = ("_frame", "_mode", "_token")
+
+    def __init__(self, frame: CallFrame | None) -> None:
+        self._frame = frame  # None where no call was made: the input was None
+
+    def __enter__(self) -> None:
+        if (frame := self._frame) is not None:
+            self._mode, frame.decided_training = frame.decided_training, None  # these calls have a mode of their own
+            frame.live, self._token = True, FRAME.set(frame)
+
+    def __exit__(self, *_: object) -> None:
+        if (frame := self._frame) is not None:
+            frame.live, frame.layer, frame.decided_training = False, None, self._mode
+            reset(FRAME, self._token)
 
 
 def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:

@@ -50,8 +50,8 @@ class Feedback:
     score: float | None
     critique: str | None = None
     target: Any = None
-    parts: Mapping[str, str] = field(default_factory=dict[str, str])
-    objectives: Mapping[str, float] = field(default_factory=dict[str, float], kw_only=True)
+    parts: Mapping[str, str] = field(default_factory=leaves.empty_object)
+    objectives: Mapping[str, float] = field(default_factory=leaves.empty_object, kw_only=True)
 
     def record(self) -> dict[str, Any]:
         """Return the feedback as a dict of its fields, with the target as it is."""
@@ -171,11 +171,11 @@ class BoundReward:
         words = [result.critique or "", *result.parts.values()]
         if not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise errors.CallError(f"{self._what} returned {result!r:.200}; critique and parts of a Feedback are text.")
-        return replace(
-            result,
-            score=None if result.score is None else self._in_range(result.score),
-            objectives={name: self._finite(value) for name, value in result.objectives.items()},
-        )
+        score = None if result.score is None else self._in_range(result.score)
+        if score is result.score and result.objectives == {}:  # hot: nearly all are
+            return result
+        objectives = {name: self._finite(value) for name, value in result.objectives.items()}
+        return replace(result, score=score, objectives=objectives)
 
     def call(self, offered: Mapping[str, Any]) -> Any:
         """Call the function with the values that it takes; return its result unchecked, an awaitable if it is async."""

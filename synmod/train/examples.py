@@ -5,8 +5,7 @@ import io
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, starmap
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -16,7 +15,7 @@ from synmod.leaves import aio, check_int, close_generator, did_you_mean, dump_js
 from synmod.leaves.checks import checks_keywords
 from synmod.module import Module
 
-from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, numbered, outputs_of
+from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, numbered, outputs_of, with_id
 
 _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
@@ -144,21 +143,18 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
     table: Any = cast("Any", source) if is_file else _table(source)
     if y is not None or is_file:
         rows = await load_examples(table, y, program=program)
-        return _with_ids(rows), await outputs_of(program, rows[0].inputs if rows else None, builds=builds)
-    if not isinstance(table, Sized):
+        outputs = await outputs_of(program, rows[0].inputs if rows else None, builds=builds)
+    elif not isinstance(table, Sized):
         outputs = await outputs_of(program, builds=builds)
         return _read_later(table, Columns(program, outputs, keeps_inputs=True)), outputs
-    found, known = list(cast("Iterable[Any]", table)), set[str]()
-    outputs = await outputs_of(program, next(map(_inputs_in, found), None), builds=builds)
-    for number, row in enumerate(found):
-        check_shape(number, row, known)
-    places = [(f"row {number}", row) for number, row in enumerate(found)]
-    return _with_ids(await checked_rows(places, Columns(program, outputs, keeps_inputs=True))), outputs
-
-
-def _with_ids(rows: Sequence[Example]) -> list[Example]:
-    """Return rows of which those without an id have their number."""
-    return [replace(row, id=str(number)) if row.id is None else row for number, row in enumerate(rows)]
+    else:
+        found, known = list(cast("Iterable[Any]", table)), set[str]()
+        outputs = await outputs_of(program, next(map(_inputs_in, found), None), builds=builds)
+        for number, row in enumerate(found):
+            check_shape(number, row, known)
+        places = [(f"row {number}", row) for number, row in enumerate(found)]
+        rows = await checked_rows(places, Columns(program, outputs, keeps_inputs=True))
+    return [*starmap(with_id, enumerate(rows))], outputs
 
 
 def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterator[Example]:

@@ -11,8 +11,7 @@ import sys
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from operator import mul
 from types import NoneType
@@ -106,16 +105,16 @@ def compared_fields(
     """
     if y_true is None:
         raise CallError(f"{who}: there is no target.")
-    if kind_of(y_pred) != LEAF:
-        return _compared_parts(who, y_true, y_pred, in_mask, out_mask)
     if not isinstance(y_pred, (JsonDataModel, DataModel, NoneType)):
+        if kind_of(y_pred) != LEAF:
+            return _compared_parts(who, y_true, y_pred, in_mask, out_mask)
         raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of data models.")
     outputs, expected = _masked(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
-    names = ["output"] if outputs is None else [*parts_of(schema_of(outputs)).fields]
+    names = ["output"] if outputs is None else parts_of(schema_of(outputs)).fields
     return _by_field(who, expected, y_true, names), {} if outputs is None else thaw(outputs)
 
 
-def _by_field(who: str, expected: Any, target: Any, names: Sequence[str]) -> dict[str, Any]:
+def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> dict[str, Any]:
     """Return what counts of a target by name of the field: a label stands for the only one.
 
     Raises:
@@ -127,7 +126,7 @@ def _by_field(who: str, expected: Any, target: Any, names: Sequence[str]) -> dic
                 f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(names)}; write "
                 "in_mask=[...] with the one that is meant."
             )
-        return {names[0]: expected}
+        return dict.fromkeys(names, expected)
     if not expected:
         raise CallError(f"{who}: no field of the target counts; it has {', '.join(thaw(target)) or 'none'}.")
     return expected
@@ -206,7 +205,7 @@ def comparing(
         names, reader = parts_of(schema_of(counted)).fields, Targets(counted)
 
         def check(target: Any) -> None:
-            expected = _by_field(who, _target(target, outputs, in_mask, out_mask), target, [*names])
+            expected = _by_field(who, _target(target, outputs, in_mask, out_mask), target, names)
             _check_known(who, reader, expected)
             if is_exact:
                 try:
@@ -477,7 +476,7 @@ class ExactMatch(Reward):
         """Return 1, 0 or a share, and what each wrong field should have been."""
         expected, actual = self.fields(y_true, y_pred)
         found = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
-        return found if self.reduce == "mean" else replace(found, score=float(found.score == 1))
+        return found if self.reduce == "mean" else Feedback(float(found.score == 1), found.critique)
 
 
 @register_own(public=False)

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 
 from synmod import errors, scope
 from synmod.errors import ArgumentError
-from synmod.leaves import Json, current_clock, is_object, thaw
+from synmod.leaves import Json, current_clock, empty_object, is_object, thaw
 from synmod.lm import current_sample, drawing
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
@@ -21,6 +21,7 @@ R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
 """Whose fault a failure is: that of the program, of the reward, of neither (an outage), or unrelated to the example."""
 
+_NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 _TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout)
 _FATAL: Final = (errors.AuthError, errors.ConfigError, errors.BuildError, errors.UnboundModelError)
 
@@ -284,7 +285,7 @@ class Ran:
     frame: scope.CallFrame | None = None
     calls: tuple[CallRecord, ...] = ()
     all_calls: tuple[CallRecord, ...] = ()
-    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    values: Mapping[str, float] = field(default_factory=empty_object)
 
     def record(self) -> dict[str, Any]:
         """Return what a journal keeps: the row itself stands in its key."""
@@ -380,7 +381,7 @@ async def run_once(
     started, is_read = clock.now(), False
     with watch:
         try:
-            with nullcontext() if sample == current_sample() else drawing(sample):
+            with _NO_BLOCK if sample == current_sample() else drawing(sample):
                 ran.inputs = inputs_for(program, example)
                 is_read = True
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)

@@ -21,7 +21,7 @@ from synmod.data import (
     symbol,
 )  # fmt: skip
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
-from synmod.leaves import SEQUENCE, Json, did_you_mean, frozen, is_object, kind_of, leaves, thaw
+from synmod.leaves import SEQUENCE, Json, did_you_mean, empty_object, frozen, is_object, kind_of, leaves, thaw
 from synmod.module import Module, build, input_declaration, own_inputs_of
 
 from .targets import Targets, fields_of, read_fields, twin_of
@@ -51,7 +51,7 @@ class Example:
     id: str | None
     inputs: Any
     target: Any = None
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = field(default_factory=empty_object)
     group: str | None = None
 
     def __post_init__(self) -> None:
@@ -172,7 +172,7 @@ def fitted(declared: Any, inputs: Any) -> Any:
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
         known: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
-        return JsonDataModel[Any](plain_json(inputs), **known)
+        return JsonDataModel(plain_json(inputs), **known)
     if is_object(declared) and is_object(inputs):
         return {name: fitted(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
@@ -236,8 +236,12 @@ def numbered(number: int, row: Any, known: set[str], columns: "Columns") -> Exam
         DataError, SchemaError: It cannot be read.
     """
     check_shape(number, row, known)
-    example = columns.example(row)
-    return replace(example, id=str(number)) if example.id is None else example
+    return with_id(number, columns.example(row))
+
+
+def with_id(number: int, row: Example) -> Example:
+    """Return a row, which has its number as id where it has none. Hot."""
+    return row if row.id is not None else Example(str(number), row.inputs, row.target, row.extra, row.group)
 
 
 def check_shape(number: int, row: Any, known: set[str]) -> None:

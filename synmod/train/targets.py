@@ -25,8 +25,9 @@ from synmod.data import (
     schema_of,
     symbol,
     target_of,
+    value_from,
 )  # fmt: skip
-from synmod.errors import DataError, add_note
+from synmod.errors import DataError, SchemaError, add_note
 from synmod.leaves import (
     LEAF,
     FrozenList,
@@ -48,6 +49,7 @@ OTHER_SHAPE: Final = (
     "Targets are checked against what the program returns. One of another shape, for a reward of your own, is a data "
     "model of your own, (inputs, Gold(...)), or columns that y= names."
 )
+_PLAIN: Final = (dict, str, int, float, bool, list)
 _SMALL: Final = re.compile(r"[\W_]+")
 
 
@@ -89,6 +91,8 @@ def read_fields(x: Any) -> Any:
     """
     kind = cast("type[Any]", type(x))
     names: list[str] = []
+    if kind in _PLAIN:  # hot: most targets
+        return x
     if is_namedtuple(kind):
         names = [*kind._fields]
     elif is_dataclass(kind):
@@ -114,19 +118,21 @@ class Targets:
         self.outputs: Any = outputs
         self.fields: dict[str, Schema] = {}
         self.parts: dict[str, Targets] = {}
+        self._is_open = True
         self._symbols: dict[tuple[str, ...], SymbolicDataModel] = {}
         if isinstance(outputs, SymbolicDataModel):
             self.fields = fields_of(outputs)
+            self._is_open = parts_of(schema_of(outputs)).extra is not False
         elif kind_of(outputs) != LEAF:
             symbols = dict(zip(names_of(outputs), (leaf for _, leaf in leaves_with_path(outputs)), strict=True))
             if None not in symbols.values():
+                self._is_open = False
                 self.fields = {name: schema_of(each) for name, each in symbols.items()}
                 self.parts = {name: Targets(each) for name, each in symbols.items()}
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return those of some names that no target can have."""
-        is_open = not self.parts and (self.outputs is None or parts_of(schema_of(self.outputs)).extra is not False)
-        return [] if is_open else [name for name in names if name not in self.fields]
+        return [] if self._is_open else [name for name in names if name not in self.fields]
 
     def read(self, target: Any, place: Sequence[str | int] = ("target",)) -> Any:
         """Return a target as a value of the outputs, where it has their fields; one of another shape as it is.
@@ -138,8 +144,9 @@ class Targets:
             place: Where it stands.
 
         Raises:
-            DataError: It is not JSON, or no output can have it: a field has another value than its schema allows, or
-                its name differs by case or spaces. Names the place, the value, what was wanted, and 'Did you mean'.
+            DataError: It is not JSON, or no output can have it: a field has another value than its schema allows, its
+                name differs by case or spaces, or the schema or class refuses the whole. Names the place, the value,
+                what was wanted, and 'Did you mean'.
         """
         if target is None or isinstance(target, DataModel | JsonDataModel):
             return cast("Any", target)
@@ -153,9 +160,15 @@ class Targets:
             return target
         if not is_object(json):
             return json if self._takes_bare(json, place) else target
-        other = self._check_names(json, place)
-        self.check(json, place)
-        return target if other else self._wrapped(json, place)
+        if self._check_names(json, place):
+            self.check(json, place)
+            return target
+        shape = self._shape(tuple(json))
+        try:
+            return value_from(json, shape._schema, shape._model, pointer(place))
+        except SchemaError as error:
+            self.check(json, place)
+            raise DataError(str(error)) from None
 
     def check(self, fields: Mapping[str, Any], place: Sequence[str | int] = ("target",)) -> None:
         """Raise DataError for a field that has another value than its schema allows; errors of `read`."""
@@ -208,21 +221,15 @@ class Targets:
             _refuse(place, f"{dump_json(json):.200}", wanted, _remedy(faults[0][0], json) if len(faults) == 1 else "")
         return not self.fields
 
-    def _wrapped(self, json: Any, place: Sequence[str | int]) -> JsonDataModel[Any]:
-        """Return an object as a value of the output, or of those of its fields that it has."""
-        whole, names = self.outputs, tuple(json)
+    def _shape(self, names: tuple[str, ...]) -> SymbolicDataModel:
+        """Return the symbol of the output, or of those of its fields that a target has."""
+        whole = self.outputs
         if names not in self._symbols:
             parts = parts_of(schema_of(whole))
             is_whole = all(name in names for name in parts.fields)
             fields = frozen_dict({name: parts.fields.get(name, {}) for name in names})
             self._symbols[names] = whole if is_whole else symbol(replace(parts, fields=fields, required=names).schema)
-        shape = self._symbols[names]
-        if shape._model is None:
-            return JsonDataModel.of(json, shape._schema)
-        try:
-            return JsonDataModel[Any](json, data_model=shape._model)
-        except ValueError as error:  # a validator of the class
-            raise DataError(f"{pointer(place)}: {error}") from None
+        return self._symbols[names]
 
 
 _TYPES: Final[Mapping[str, frozenset[type[Any]]]] = {

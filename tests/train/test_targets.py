@@ -7,11 +7,12 @@ import json
 import re
 from typing import Literal
 
+import pydantic
 import pytest
 
 import synmod as sm
 from synmod.testing import FunctionLM
-from synmod.train.targets import types_of
+from synmod.train.targets import Targets, types_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:There are no validation rows")
 
@@ -332,6 +333,39 @@ def test_the_types_of_a_schema():
     schema = {"anyOf": [{"$ref": "#/$defs/A"}, {"type": ["string", "null"]}], "$defs": {"A": {"enum": [1, True]}}}
     assert types_of(schema) == {int, bool, str}
     assert float in types_of({})
+
+
+class Span(sm.DataModel):
+    low: int
+    high: int
+
+    @pydantic.model_validator(mode="after")
+    def check(self):
+        assert self.low <= self.high, "it ends before it begins"
+        return self
+
+
+ORDERED = {
+    "type": "object", "properties": {"low": {"type": "integer"}, "high": {"type": "integer"}},
+    "if": {"properties": {"low": {"const": 2}}}, "then": {"properties": {"high": {"const": 2}}},
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outputs", "fault"),
+    [
+        (sm.SymbolicDataModel(data_model=Span), "/target: the class does not accept .*\n.*ends before"),
+        (sm.SymbolicDataModel(schema=ORDERED), "/target: the value does not satisfy .*/high: wanted 2, got 1"),
+    ],
+)
+def test_fields_that_do_not_fit_together_are_no_target(outputs, fault):
+    """Though each of them could be right; a part of them is not held to that."""
+    targets = Targets(outputs)
+    assert targets.read({"low": 1, "high": 2}) == {"low": 1, "high": 2}
+    assert targets.read({"low": 2}) == {"low": 2}
+    with pytest.raises(sm.DataError, match=fault):
+        targets.read({"low": 2, "high": 1})
 
 
 class Sorted(sm.DataModel):
