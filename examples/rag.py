@@ -98,8 +98,7 @@ class Quoting:
 
     async def send(self, request):
         """Return the whole reply."""
-        [found] = re.findall(r"<inputs>(.*)</inputs>", request.messages[-1].content, re.DOTALL)
-        inputs = json.loads(found)
+        inputs = json.loads(request.messages[-1].content)
         asked = words_of(inputs["question"])
         sentences = [
             (len(asked & words_of(sentence)), each["id"], sentence)

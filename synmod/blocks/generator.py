@@ -49,6 +49,7 @@ class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     instructions: str | None
     examples: Sequence[Mapping[str, Any]] | None
     return_inputs: bool
+    layout: Literal["turns", "tags"]
     template: Mapping[str, str] | None
     prompt: Callable[..., Any] | None
     structured: Literal["schema", "json", "tool", "calls", "prompt"] | None
@@ -112,8 +113,9 @@ class Generator(Module, Generic[M]):
         instructions: The task for the model; dedented. By default written from the output model.
         examples: Initial examples; inputs and outputs may be data models.
         return_inputs: Whether the output begins with the fields of the inputs.
+        layout: "turns", where examples are turns and their answers, or "tags", one turn with tags around each part.
         template: Texts of the turns, `{"system": ..., "user": ...}`, with the slots `{instructions}`,
-            `{input_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
+            `{input_fields}`, `{output_fields}`, `{output_schema}`, `{examples}`, `{inputs}`.
         prompt: A plain function of the slots that returns the messages, instead of a template.
         structured: How to request the schema: "schema", "json", "tool", "calls" or "prompt"; None for the best way.
         system_from_inputs: Whether a conversation among the inputs may have system turns.
@@ -130,9 +132,10 @@ class Generator(Module, Generic[M]):
         outputs: that of `data_model`; with `return_inputs` the fields of the inputs first
 
     Raises:
-        ArgumentError: `data_model` and `schema` differ, or `template` and `prompt` are both given.
-        ConfigError: A keyword or sampling parameter is unknown ('Did you mean'), the template is invalid,
-            `language_model` is not a model, or `structured` is unknown.
+        ArgumentError: `data_model` and `schema` differ, or two of `template`, `prompt` and `layout="tags"` are given.
+        ConfigError: A keyword or sampling parameter is unknown ('Did you mean'), the template is invalid, or lacks
+            `{examples}` although there are some, `language_model` is not a model, or `layout` or `structured` is
+            unknown.
         SchemaError: The schema is unusable, or an example does not satisfy it; names index and field.
 
     Example:
@@ -222,6 +225,7 @@ class Generator(Module, Generic[M]):
         instructions: str | None = None,
         examples: Sequence[Mapping[str, Any]] | None = None,
         return_inputs: bool = False,
+        layout: str = "turns",
         template: Mapping[str, str] | None = None,
         prompt: Callable[..., Any] | None = None,
         structured: str | None = None,
@@ -242,7 +246,9 @@ class Generator(Module, Generic[M]):
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         asked = None if form.asked is None else data.schema_of(form.asked)
         self._form, self._return_inputs = form, return_inputs
-        self._layout = lm.Layout(asked, template, prompt, system_from_inputs=system_from_inputs)
+        self._layout = lm.Layout(asked, template, prompt, system_from_inputs=system_from_inputs, layout=layout)
+        if examples:
+            self.check_examples(kind)
         self._settings: dict[str, Any] = {
             "sample": None if sample is None else lm.check_sample(sample),
             "structured": lm.check_structured(structured, kind),
@@ -296,6 +302,14 @@ class Generator(Module, Generic[M]):
         self._refuse_nest(inputs)
         return data.ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
 
+    def check_examples(self, where: str = "") -> None:
+        """Check that the model would see examples, before an optimizer pays for any.
+
+        Raises:
+            ConfigError: The template lacks `{examples}`; begins with `where`.
+        """
+        self._layout.check_examples(where)
+
     def render(self, inputs: data.DataModel | data.JsonDataModel[Any]) -> list[data.ChatMessage]:
         """Return the exact messages that a call with these inputs sends; `print` shows them as a person reads them.
 
@@ -316,7 +330,7 @@ class Generator(Module, Generic[M]):
             >>> class Query(sm.DataModel):
             ...     question: str
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
-            '<inputs>{"question":"Who?"}</inputs>'
+            'Who?'
         """
         if isinstance(inputs, dict) and not any(
             isinstance(value, _MODELS) for value in cast("dict[Any, Any]", inputs).values()

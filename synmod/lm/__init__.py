@@ -23,9 +23,8 @@ from .nearest import embedded_adapter, within
 from .options import (
     ENVIRONMENT, MODEL_STRING, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params,
 )
-from .prompt import (
-    REPAIR_OPENING, Layout, Slots, default_instructions, in_order, input_fields, jinja_prompt, resolved, without_media,
-)
+from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, jinja_prompt
+from .words import default_instructions, in_order, input_fields, resolved, without_media
 from .records import (
     ATTRIBUTES, Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
     estimate_tokens, estimated_usage, message, request_content, turns,
@@ -34,14 +33,14 @@ from .replies import function_schema, offered, read_reply
 from .streaming import ServerSentEvents
 
 __all__ = [
-    "ATTRIBUTES", "ENVIRONMENT", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddingModel",
-    "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
-    "Limit", "Message", "NoConnection", "Price", "Sampling", "ServerSentEvents", "SharedModel", "Slots", "TextRules",
-    "Usage", "check_sample", "check_structured", "current_language_model", "current_sample", "current_stand_ins",
-    "default_instructions", "default_language_model", "drawing", "embedded_adapter", "embedding_model_from",
-    "environment_secrets", "estimate_text", "estimate_tokens", "estimated_usage", "function_schema", "http_error",
-    "in_order", "input_fields", "is_strict", "jinja_prompt", "list_price", "litellm_error", "message", "model_from",
-    "models_in_force", "offered", "read_reply", "request_content", "request_key", "resolve_model", "resolved",
-    "sampling_params", "set_default_language_model", "shared_model", "stream", "text_rules", "turns", "unbound_model",
-    "use_language_models", "within", "without_media",
+    "ATTRIBUTES", "ENVIRONMENT", "LAYOUTS", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt",
+    "EmbeddingModel", "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream",
+    "LanguageModel", "Layout", "Limit", "Message", "NoConnection", "Price", "Sampling", "ServerSentEvents",
+    "SharedModel", "Slots", "TextRules", "Usage", "check_sample", "check_structured", "current_language_model",
+    "current_sample", "current_stand_ins", "default_instructions", "default_language_model", "drawing",
+    "embedded_adapter", "embedding_model_from", "environment_secrets", "estimate_text", "estimate_tokens",
+    "estimated_usage", "function_schema", "http_error", "in_order", "input_fields", "is_strict", "jinja_prompt",
+    "list_price", "litellm_error", "message", "model_from", "models_in_force", "offered", "read_reply",
+    "request_content", "request_key", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
+    "shared_model", "stream", "text_rules", "turns", "unbound_model", "use_language_models", "within", "without_media",
 ]

@@ -23,11 +23,13 @@ from synmod.leaves import aio, current_clock, dump_json, is_object, with_label, 
 from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
+from .chat_layout import with_less_of_reply
 from .options import Limit, shortened
-from .prompt import REPAIR_OPENING, fields_of, value_text
+from .prompt import REPAIR_OPENING
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay
 from .text_calls import may_call
+from .words import fields_of
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -600,12 +602,4 @@ def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
     if "required" in schema:
         less["required"] = [name for name in schema["required"] if name != field]
     asked = intern_schema(less)
-    old, new = (f"<output_schema>{value_text(one)}</output_schema>" for one in (schema, asked))
-    return replace(request, schema=asked, messages=tuple([_rewritten(turn, old, new) for turn in request.messages]))
-
-
-def _rewritten(turn: Message, old: str, new: str) -> Message:
-    """Return a turn with `new` in place of `old`."""
-    content = turn["content"]
-    is_there = isinstance(content, str) and old in content
-    return message(**{**turn, "content": content.replace(old, new)}) if is_there else turn
+    return replace(request, schema=asked, messages=tuple(with_less_of_reply(request.messages, schema, asked)))

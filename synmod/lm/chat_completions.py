@@ -16,10 +16,10 @@ from synmod.scope import Usage
 
 from . import options, records
 from .failures import error_of, permanent_error, stated_error
-from .prompt import schema_text
 from .records import LMReply, LMRequest, Message, message
 from .replies import schema_name, sent_back, tool_fields
 from .streaming import Assembly, Thinking, reasoning_of, text_of
+from .words import schema_text
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -103,12 +103,12 @@ def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
 
 def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, ...]:
     """Write a schema that is not sent as a field into the system turn, unless a turn already shows it."""
-    if any("<output_schema>" in str(turn["content"]) for turn in messages):
-        return messages
     shown = schema_text(schema)
+    if any(shown in str(turn["content"]) for turn in messages):
+        return messages
     first = messages[0]
     if first["role"] == "system" and isinstance(first["content"], str):
-        return (message("system", f"{first['content']}\n{shown}"), *messages[1:])
+        return (message("system", f"{first['content']}\n\n{shown}"), *messages[1:])
     return (message("system", shown), *messages)
 
 

@@ -27,12 +27,12 @@ from .chat_completions import (
     streamed_reply,
 )
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
-from .prompt import json_text
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .sessions import CONNECT_S, SESSIONS, proxy_for, trusted_roots
 from .streaming import MOST_BODY, Assembly, read_json
 from .text_calls import call_in_text, may_call, structured_of
+from .words import json_text
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

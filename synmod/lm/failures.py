@@ -14,10 +14,10 @@ from synmod.data import parse_json
 from synmod.leaves import Json, is_array, is_object, mend, wall_time
 
 from . import options, records
-from .prompt import json_text
 from .records import LMRequest
 from .replies import end_of
 from .streaming import error_in
+from .words import json_text
 
 MOST_OF_ERROR: Final = 2**16
 """How many bytes of the body of an error are read."""

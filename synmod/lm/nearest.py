@@ -23,8 +23,10 @@ from synmod.errors import ConfigError, DataError, SchemaError
 from synmod.leaves import Json, did_you_mean, frozen, is_array, is_object, json_equal
 from synmod.scope import Usage
 
-from .prompt import REPAIR_OPENING, alternatives, fields_of, json_text, resolved
+from .chat_layout import instructions_in
+from .prompt import REPAIR_OPENING
 from .records import LMReply, LMRequest
+from .words import alternatives, fields_of, json_text, resolved
 
 _RULE: Final = re.compile(
     r"""\s* (?:[-*•]\s*)?
@@ -48,6 +50,7 @@ _NEW_WORDS: Final = (6, 3, 12, 1)  # per rule line; the next number is used if t
 _DEEPEST: Final = 40  # a type that requires itself has no finite value; its reply fails validation
 _MOST: Final = 1e300  # a larger int is not a float
 _MISSING: Final = object()
+_NO_FIELDS: Final[Mapping[str, Json]] = {}
 
 
 def embedded_adapter(name: str) -> NearestAdapter | RulesAdapter:
@@ -126,9 +129,10 @@ class RulesAdapter:
             ConfigError: The prompt is not that of a proposer.
         """
         texts = [text for _, text in _turns_of(request)]
-        asked: Any = next((_parsed(block) for text in reversed(texts) for block in _blocks(text, "inputs")), None)
-        records, tried = (asked.get(name) for name in ("records", "tried")) if is_object(asked) else (None, None)
-        if not is_object(asked) or "current" not in asked or not is_array(records) or not all(map(is_object, records)):
+        fields = (_input(text)[1] for text in reversed(texts))
+        asked: Mapping[str, Any] = next((json for json in fields if "current" in json), _NO_FIELDS)
+        records, tried = asked.get("records"), asked.get("tried")
+        if not is_array(records) or not all(map(is_object, records)):
             raise ConfigError("embedded/rules only answers a synmod.train.Proposer; ask embedded/nearest.")
         value = asked["current"]
         if isinstance(value, str):
@@ -243,7 +247,8 @@ class _Prompt:
         self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
         self._words = _in_words(self._question)
         system = "\n".join(text for role, text in turns if role in ("system", "developer"))
-        self._rules = _rules(next((block for text in self.texts for block in _blocks(text, "instructions")), system))
+        tagged = (block for text in self.texts for block in _blocks(text, "instructions"))
+        self._rules = _rules(next(tagged, instructions_in(system)))
         self._seed = request.params.get("seed") or 0
         self._heat = max(0.0, request.params.get("temperature") or 0)
         self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._heat else ""
@@ -474,10 +479,10 @@ def _blocks(text: str, tag: str) -> list[str]:
 
 
 def _input(text: str) -> tuple[str, Mapping[str, Json]]:
-    """Return the input of a turn (its last `<inputs>`, else all of it): its text, and its fields if it is JSON."""
+    """Return the input of a turn (its last `<inputs>`, else all of it): its text, and its fields if it is an object."""
     inputs = (_blocks(text, "inputs") or [text])[-1]
-    json = None if inputs is text else _parsed(inputs)
-    return inputs if json is None else _leaf_text(json), json if is_object(json) else {}
+    json = _parsed(inputs)
+    return (_leaf_text(json), json) if is_object(json) else (inputs, {})
 
 
 def _parsed(text: str) -> Json:

@@ -14,8 +14,8 @@ from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, run_v
 from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex, UnavailableError
 from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
 
-from .prompt import fields_of, json_text
 from .records import LMReply, LMRequest, Message, message
+from .words import fields_of, json_text
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")

@@ -14,8 +14,8 @@ from pydantic_core import from_json
 
 from synmod.leaves import Json, is_array, is_object, mend
 
-from .prompt import json_text
 from .records import LMChunk
+from .words import json_text
 
 MOST_BODY: Final = 32 * 2**20
 """How many bytes of an answer, or characters of a streamed one, are kept."""

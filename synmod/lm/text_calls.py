@@ -14,9 +14,9 @@ from synmod.data import intern_schema, is_foreign, map_references, parse_json, p
 from synmod.errors import DataError, ModelError
 from synmod.leaves import Json, aio, is_object, unused
 
-from .prompt import json_text, value_text
 from .records import LMChunk, LMReply, LMRequest, Message, message
 from .replies import read_reply
+from .words import json_text, value_text
 
 _LARGE: Final = 2**16  # characters that are read in a worker thread
 _DEFINITIONS: Final = "#/$defs/"

@@ -160,7 +160,10 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
             Input(Case),
             *(
                 blocks.Generator(
-                    Case, instructions="Work by these rules.", language_model=FunctionLM(_Stage(stage, seed))
+                    Case,
+                    instructions="Work by these rules.",
+                    layout="tags",
+                    language_model=FunctionLM(_Stage(stage, seed)),
                 )
                 for stage in range(stages)
             ),

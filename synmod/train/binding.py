@@ -246,6 +246,7 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
     """Return the Variables that an optimizer may change, by path text.
 
     Raises:
+        ConfigError: It changes examples that no model would see, since a template lacks `{examples}`.
         TrainerError: There is none; lists the Variables and why none fits.
     """
     only, name = optimizer.only, type(optimizer).__name__
@@ -261,6 +262,11 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
             f"{name} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
             f"trained Variables that its `only` takes. There are: {', '.join(shown) or 'none'}."
         )
+    modules = {path_str(path): owner for path, owner in tree.iter_graph(program, Module)}
+    for path, target in found.items():
+        check: Any = getattr(modules[target.module], "check_examples", None)
+        if target.kind == "examples" and check is not None and getattr(optimizer, "max_examples", None) != 0:
+            check(path)
     return found
 
 

@@ -277,9 +277,9 @@ async def test_instructions_and_examples_are_trained_like_those_of_a_generator()
     with sm.using(solve, sm.state(solve)):
         solve.instructions.assign("Be quick.")
         await solve(QUERY)
-    system, user = lm.requests[0].messages
+    system, asked, answered, _ = lm.requests[0].messages
     assert "Be quick." in system["content"]
-    assert "2 + 2?" in user["content"]
+    assert (asked["content"], answered["content"]) == ("2 + 2?", '{"answer":4}')
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

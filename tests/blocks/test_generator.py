@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime as dt
-import json
 from typing import Literal
 
 import pytest
@@ -58,7 +57,7 @@ async def test_the_reply_becomes_a_value_of_the_output_model():
     system, user = lm.requests[0].messages
     assert "A short answer." in system["content"]
     assert "what is asked" in system["content"]
-    assert user["content"] == '<inputs>{"question":"Capital of France?"}</inputs>'
+    assert user["content"] == "Capital of France?"
     assert lm.requests[0].schema == Answer.get_schema()
 
 
@@ -140,8 +139,9 @@ async def test_params_are_read_at_each_call():
     generator.instructions.assign("Be wrong.")
     generator.examples.assign([{"inputs": {"question": "b"}, "outputs": {"answer": "c"}}])
     await generator(Query(question="a"))
-    assert "<instructions>Be wrong.</instructions>" in lm.requests[1].messages[0]["content"]
-    assert '{"inputs":{"question":"b"},"outputs":{"answer":"c"}}' in lm.requests[1].messages[1]["content"]
+    system, asked, answered, _ = lm.requests[1].messages
+    assert system["content"].startswith("Be wrong.\n")
+    assert (asked["content"], answered["content"]) == ("b", '{"answer":"c"}')
     assert generator.examples.version == 1
 
 
@@ -193,8 +193,8 @@ async def test_render_shows_what_is_sent():
 def test_a_rendered_prompt_prints_as_a_person_reads_it():
     """Each message below its role, with its line breaks; of media only the kind."""
     shown = Generator(Answer, instructions="One.\nTwo.").render(Query(question="a"))
-    assert str(shown).startswith("── system ──\n<instructions>One.\nTwo.</instructions>\n")
-    assert str(shown).endswith('\n\n── user ──\n<inputs>{"question":"a"}</inputs>')
+    assert str(shown).startswith("── system ──\nOne.\nTwo.\n\n")
+    assert str(shown).endswith("\n\n── user ──\na")
     assert repr(shown) == str(shown)
     picture = sm.ChatMessage("user", ["Look:", sm.Image.from_bytes(b"a", "image/png")])
     assert str(picture) == "── user ──\nLook:\n[image_url]"
@@ -231,7 +231,7 @@ async def test_a_conversation_with_further_fields():
     talk = ChatMessages(messages=[ChatMessage(role="user", content="Hi")])
     await Generator(language_model=lm)(Query(question="a").to_json_data_model() + talk)
     turns = lm.requests[0].messages
-    assert turns[1]["content"] == '<inputs>{"question":"a"}</inputs>'
+    assert turns[1]["content"] == '{"question":"a"}'
     assert turns[2] == {"role": "user", "content": "Hi"}
     assert "- messages" not in turns[0]["content"]
 
@@ -415,7 +415,7 @@ async def test_a_hundred_calls_at_once():
 
     async def echo(request):
         await asyncio.sleep(0)
-        return {"answer": json.loads(request.messages[-1]["content"][8:-9])["question"]}
+        return {"answer": request.messages[-1]["content"]}
 
     generator = Generator(Answer, language_model=FunctionLM(echo))
     outs = await asyncio.gather(*(generator(Query(question=str(number))) for number in range(100)))

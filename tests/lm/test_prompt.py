@@ -1,4 +1,4 @@
-"""Prompts: what stands where, and that no value can leave its place."""
+"""Prompts in tags, by templates and functions: what stands where, and that no value can leave its place."""
 
 import json
 import pickle
@@ -14,6 +14,7 @@ from synmod.data import ChatMessages, intern_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves.frozen import frozen
 from synmod.lm import Layout
+from synmod.lm.prompt import SLOTS
 
 QUERY = intern_schema(
     {
@@ -39,7 +40,7 @@ NONE = frozen([])
 def rendered(layout=None, instructions="Be brief.", examples=NONE, inputs=None, schema=QUERY):
     """Render with what a test leaves open."""
     inputs = {"query": "Hi", "language": None} if inputs is None else inputs
-    return (layout or Layout(ANSWER)).render(instructions, examples, frozen(inputs), schema)
+    return (layout or Layout(ANSWER, layout="tags")).render(instructions, examples, frozen(inputs), schema)
 
 
 def between(text, tag):
@@ -47,7 +48,7 @@ def between(text, tag):
     return text.split(f"<{tag}>", 1)[1].split(f"</{tag}>", 1)[0]
 
 
-def test_the_default_layout_is_that_of_the_page():
+def test_the_layout_of_tags_is_that_of_the_page():
     """Instructions, fields and schema are the system turn; examples and inputs the user turn."""
     examples = frozen([{"inputs": {"query": "a"}, "outputs": {"answer": "b"}}])
     system, user = rendered(examples=examples)
@@ -72,13 +73,15 @@ def test_field_descriptions_of_inputs_and_outputs_reach_the_model():
 
 def test_empty_slots_leave_no_tag():
     """What says nothing is not there: no instructions, no examples, no schema, no empty system turn."""
-    (user,) = rendered(Layout(None), instructions="", inputs={"x": 1}, schema=intern_schema({"type": "object"}))
+    (user,) = rendered(
+        Layout(None, layout="tags"), instructions="", inputs={"x": 1}, schema=intern_schema({"type": "object"})
+    )
     assert user == {"role": "user", "content": '<inputs>{"x":1}</inputs>'}
 
 
 def test_a_reply_in_text_has_no_schema_slot():
     """Without an output schema nobody asks for JSON."""
-    system = rendered(Layout(None))[0]["content"]
+    system = rendered(Layout(None, layout="tags"))[0]["content"]
     assert "output_schema" not in system
     assert "JSON" not in system
 
@@ -237,7 +240,7 @@ def test_a_prompt_function_gets_the_slots_and_gives_messages():
 
     def prompt(slots):
         assert slots.json["inputs"]["query"] == "Hi"
-        assert set(slots) == {"instructions", "input_fields", "output_schema", "examples", "inputs"}
+        assert set(slots) == {*SLOTS}
         assert slots["examples"] == ""
         return [{"role": "user", "content": slots.instructions + slots["inputs"]}]
 
@@ -286,7 +289,7 @@ def test_the_cache_of_a_layout_is_bounded():
     layout = Layout(ANSWER)
     for number in range(1_000):
         rendered(layout, instructions=f"Candidate {number}.")
-    assert len(layout.kept) <= 256
+    assert len(layout._constants) <= 256
     assert "Candidate 0." in rendered(layout, instructions="Candidate 0.")[0]["content"]
 
 
@@ -316,7 +319,7 @@ def test_media_follow_the_text_that_counts_them():
     page = sm.File.from_bytes(b"p", "application/pdf")
     examples = frozen([{"inputs": case(b"a"), "outputs": {"answer": "x"}}])
     inputs, schema = frozen(case(b"b", b"c", scan=page)), intern_schema(Case.get_schema())
-    system, user = rendered(Layout(ANSWER), inputs=inputs, schema=schema, examples=examples)
+    system, user = rendered(Layout(ANSWER, layout="tags"), inputs=inputs, schema=schema, examples=examples)
     text, *parts = user["content"]
     assert '"seen":["(image 1)"]' in between(text["text"], "examples")
     assert between(text["text"], "inputs") == '{"note":"n","seen":["(image 2)","(image 3)"],"scan":"(file 1)"}'
@@ -349,7 +352,9 @@ def test_a_prompt_function_gets_the_media():
 )
 def test_the_media_type_decides_what_a_value_is(json, kind):
     """Or the end of the address; a value that could be none of them stays a value."""
-    *_, turn = rendered(Layout(None), inputs={"seen": json}, schema=intern_schema({"properties": {"seen": PICTURE}}))
+    *_, turn = rendered(
+        Layout(None, layout="tags"), inputs={"seen": json}, schema=intern_schema({"properties": {"seen": PICTURE}})
+    )
     assert [part["type"] for part in turn["content"]][1:] == [kind] if kind else isinstance(turn["content"], str)
 
 
@@ -395,7 +400,7 @@ def test_the_declared_schema_decides_what_is_media(kind, value, is_media):
     case = pydantic.create_model("Case", __base__=sm.DataModel, field=(kind, ...))
     schema = intern_schema(case.get_schema())
     for where in ({"inputs": {"field": value}}, {"examples": frozen([{"inputs": {"field": value}, "outputs": {}}])}):
-        user = rendered(Layout(None), schema=schema, **where)[-1]
+        user = rendered(Layout(None, layout="tags"), schema=schema, **where)[-1]
         assert isinstance(user["content"], list) == is_media
 
 
@@ -415,7 +420,7 @@ def test_an_image_that_is_not_there_is_no_fault():
 def test_examples_of_text_replies_show_the_text():
     """Where the reply is text, so are the replies in the examples."""
     examples = frozen([{"inputs": {"query": "a"}, "outputs": {"role": "assistant", "content": "b", "name": None}}])
-    user = rendered(Layout(None), examples=examples)[1]["content"]
+    user = rendered(Layout(None, layout="tags"), examples=examples)[1]["content"]
     assert json.loads(between(user, "examples"))["outputs"] == "b"
 
 
@@ -425,7 +430,7 @@ def test_a_layout_can_be_pickled():
     first = rendered(layout)
     again = pickle.loads(pickle.dumps(layout))
     assert rendered(again) == first
-    assert len(again.kept) == 1
+    assert len(again._constants) == 1
 
 
 def test_a_conversation_is_no_way_round_for_a_prompt_function():

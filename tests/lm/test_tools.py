@@ -361,7 +361,7 @@ async def test_images_of_a_generator_reach_the_server():
     rendered = sm.Generator(ANSWER).render(Seen(photo=photo))
     _, (arrived,) = await ask(completion('{"n": 1}'), messages=rendered, schema=ANSWER)
     text, part = arrived.body["messages"][-1]["content"]
-    assert text == {"type": "text", "text": '<inputs>{"photo":"(image 1)"}</inputs>'}
+    assert text == {"type": "text", "text": "(image 1)"}
     assert part == {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}
 
 

@@ -101,7 +101,8 @@ async def test_a_program_survives_hostile_replies():
     program = sm.Sequential([sm.Generator({"answer": str}, language_model=lm), writer])
     for number in range(30):
         answer = (await program(Question(text=f"question {number}")))["answer"]
-        assert lm.requests[-1].messages[1]["content"].count("</inputs>") == 1
+        assert [turn["role"] for turn in lm.requests[-1].messages[:2]] == ["system", "user"]
+        assert "</inputs>" not in lm.requests[-1].messages[1]["content"]
         assert_saves(sm.Generator({"answer": str}, instructions=answer))
     assert len({fault.request.messages for fault in lm.faults}) > 30
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import synmod as sm
+from synmod.lm.chat_layout import instructions_in
 from synmod.testing import FunctionLM, RuleTask
 from synmod.train import Batch, Batches, Budget, Trainer
 from tests.train.one_run import OPTIMIZERS, Pace, Team, Ticket, Waiting, result, task, tickets, train
@@ -53,8 +54,7 @@ class Judge(sm.rewards.Reward):
 
 def echo(request):
     """Answer with the instructions."""
-    text = str(request.messages[0]["content"])
-    return {"text": text.split("<instructions>")[1].split("</instructions>")[0].strip()}
+    return {"text": instructions_in(str(request.messages[0]["content"])).strip()}
 
 
 def program(reply=echo):
@@ -215,7 +215,7 @@ def test_a_budget_that_cannot_pay_one_step_is_refused():
         asyncio.run(fit(Costly("x"), budget=20))
 
 
-@pytest.mark.parametrize("limit", [{"lm_calls": 30}, {"tokens": 6000}, {"lm_calls": 0}])
+@pytest.mark.parametrize("limit", [{"lm_calls": 30}, {"tokens": 1200}, {"lm_calls": 0}])
 def test_calls_and_tokens_are_hard_limits(limit, tmp_path):
     """The step ends, finish decides on what is known; what was spent before a restart counts."""
     calls = []
@@ -372,7 +372,7 @@ def test_an_outage_of_a_few_rows_leaves_them_out():
     def reply(request):
         text = str(request.messages)
         tries.append("row 3" in text)
-        if "row 3<" in text or 'row 3"' in text:
+        if "row 3'" in text:
             raise sm.UnavailableError("gone")
         return {"text": "fine"}
 
