@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from synmod import data, errors, leaves, scope, tree
 from synmod.leaves import LEAF, KeyPath, kind_of, path_str
 from synmod.scope import hooks_for
-from synmod.tree import class_of, keeping_writes, walk
+from synmod.tree import class_of, keep_writes, walk
 
 from . import contract, transactions
 from .arguments import check_signature, data_among, no_call, wrong_leaf
@@ -250,7 +250,7 @@ async def _run_build_with_events(module: Module, inputs: inspect.BoundArguments)
 
 async def _run_build(module: Module, inputs: inspect.BoundArguments) -> None:
     """Run the class's own `build`, plain or async, outside traces and overlays: its writes are for all callers."""
-    with keeping_writes(transactions.remember_variable):
+    with keep_writes(transactions.remember_variable):
         body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
         pending = body(*inputs.args, **inputs.kwargs)
         if inspect.isawaitable(pending):

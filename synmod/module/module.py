@@ -298,7 +298,7 @@ class Module(metaclass=ModuleMeta):
 
         Source: tf.Module `_flatten`; differs: lazy, any filter, statics on request.
         """
-        return tree.flattened(self, predicate, recursive=recursive, with_path=with_path, key=key, statics=statics)
+        return tree.iter_below(self, predicate, recursive=recursive, with_path=with_path, key=key, statics=statics)
 
     def set_attributes(self, filter: Any = ..., *, raise_if_not_found: bool = True, **attrs: Any) -> None:  # noqa: A002
         """Set plain attributes on this module and all nodes below that match and have them; see `sm.set_attributes`.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod import leaves
 from synmod.errors import ArgumentError, ConfigError, GraphError, SealedError, SkipNameError
-from synmod.tree import KNOWN, STATIC, Static, Variable, class_of, is_token, outdate, own_impl, variables
+from synmod.tree import KNOWN, STATIC, Static, Variable, class_of, invalidate_paths, is_token, own_impl, variables
 
 from .record import ABSENT, LABELS, attribute_of, graph_parts, structural_attributes, where
 from .transactions import remember
@@ -190,7 +190,7 @@ def note_edit(module: Module) -> None:
     record = module._record
     record.layout = layout_of(structural_attributes(module))
     record.version += 1
-    outdate(record)
+    invalidate_paths(record)
 
 
 def _check_assignment(module: Module, name: str, value: Any) -> bool:
@@ -270,4 +270,4 @@ def isolate(module: Module, namespace: Any) -> None:
         )
     remember(module)
     record.isolated = {**record.isolated, **dict.fromkeys(skips.names, namespace)}
-    outdate(record)
+    invalidate_paths(record)

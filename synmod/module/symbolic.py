@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from synmod import errors, scope
 from synmod.leaves import is_cancellation, reset
 from synmod.scope import FRAME, CallFrame, CallRun, nearest_live
-from synmod.tree import discarding_writes
+from synmod.tree import discard_writes
 
 from . import contract
 from .arguments import no_call
@@ -125,7 +125,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     if call.has_training:
         keywords["training"] = frame.training if frame is not None else call.training_default
     try:
-        with discarding_writes():
+        with discard_writes():
             outputs = (
                 function(*args, **keywords) if run is None or frame is None else run.run(module, frame, args, keywords)
             )
@@ -145,7 +145,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the outputs of a call as fresh symbols, from an overridden spec, a declaration, or a trace."""
-    with discarding_writes():
+    with discard_writes():
         outputs = module.compute_output_spec(*args, **kwargs)
         if inspect.isawaitable(outputs):
             outputs = await outputs

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from synmod import leaves, scope
 from synmod.errors import BuildError
-from synmod.tree import PathTable, Variable, class_of, outdate, own_impl
+from synmod.tree import PathTable, Variable, class_of, invalidate_paths, own_impl
 
 from .record import LABELS, ModuleRecord, extend_paths, where
 
@@ -163,7 +163,7 @@ class Build:
         frame = scope.current_call()
         own = frame.run.paths if is_kept and frame is not None else None
         for before in snapshots:  # path tables of other programs that list these modules are outdated
-            outdate(before.module._record, own if isinstance(own, PathTable) else None)
+            invalidate_paths(before.module._record, own if isinstance(own, PathTable) else None)
 
     def undo_lost(self) -> None:
         """Undo the builds of the chain whose loop was closed before they ended."""

@@ -738,7 +738,7 @@ def _find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], li
         top = top or visit
         if visit.first and visit.index is not None:
             first[visit.index] = visit
-        below[id(visit.above), escape_step(visit.step)] = visit
+        below[id(visit.parent), escape_step(visit.step)] = visit
     targets: dict[str, Any] = {}
     for path in paths:
         visit = top

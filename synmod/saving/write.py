@@ -146,7 +146,7 @@ class _GraphWriter:
         self.problems = self._terms.problems
         self.state: dict[str, leaves.Json] = {}
         self.models: list[lm.SharedModel] = []
-        self._seen = tree.RefMap[int]()
+        self._node_indices = tree.RefMap[int]()
         self._known: dict[int, Term] = {}
         self._nodes: list[tree.Visit] = []
         self._variables: list[tree.Visit] = []
@@ -157,7 +157,7 @@ class _GraphWriter:
 
     def _sections(self, root: Any) -> dict[str, leaves.Json]:
         """Return the sections, and fill the state."""
-        self._meet(tree.walk(root, seen=self._seen))
+        self._meet(tree.walk(root, indices=self._node_indices))
         walked = len(self._variables)
         root_term = self._terms.term(root, ValuePlace(str, "the root"))
         nodes = [write_node(visit, self._terms) for visit in self._nodes]  # grows: arguments bring further ones
@@ -197,7 +197,7 @@ class _GraphWriter:
     def _reference(self, x: Any) -> Term:
         """Return the term of a node, Variable or language model; what only an argument reaches is walked now."""
         if id(x) not in self._known:
-            self._meet(tree.walk(x, seen=self._seen))
+            self._meet(tree.walk(x, indices=self._node_indices))
         return dict(self._known[id(x)])
 
     def _meet(self, visits: Iterator[tree.Visit]) -> None:

@@ -234,11 +234,11 @@ def _sites(root: Module) -> Iterator[Site]:
 def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
     """Return the nearest module above a visit, and the steps from it to the visit."""
     steps: list[Any] = [visit.step]
-    above = visit.above
-    while above is not None and not isinstance(above.value, Module):
-        steps.append(above.step)
-        above = above.above
-    return (None if above is None else above.value), tuple(reversed(steps))
+    parent = visit.parent
+    while parent is not None and not isinstance(parent.value, Module):
+        steps.append(parent.step)
+        parent = parent.parent
+    return (None if parent is None else parent.value), tuple(reversed(steps))
 
 
 # -- graphs ------------------------------------------------------------------------------------------------------------

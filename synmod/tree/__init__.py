@@ -13,8 +13,8 @@ from .editing import Sown, capture, open_captures, pop, set_attributes, set_meta
 from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathContains, PathIn, Schema, Trainable, WithTag
 from .graphdef import GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text
 from .looking import (
-    PathTable, find_duplicates, flattened, is_trainable, iter_graph, outdate, path_table, paths_of, submodules_of,
-    variables_of,
+    PathTable, find_duplicates, iter_below, is_trainable, iter_graph, invalidate_paths, path_table, paths_of,
+    submodules_of, variables_of,
 )
 from .merging import (
     build_graph, call, clone, current_update_context, deepcopy_node, flatten, graphdef, merge, merge_context, split,
@@ -26,7 +26,7 @@ from .walk import (
 )
 from .states import State
 from .variable import (
-    Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, discarding_writes, keeping_writes, class_of,
+    Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, discard_writes, keep_writes, class_of,
     snapshot,
 )
 
@@ -35,11 +35,11 @@ __all__ = [
     "Intermediate", "KeyPath", "Memory", "NodeDef", "NodeImpl", "NodeRef", "Not", "Nothing", "OfType", "OptState",
     "Param", "Path", "PathContains", "PathIn", "PathTable", "RefMap", "Schema", "Sown", "Stat", "State", "Static",
     "Trainable", "Variable", "VariableDef", "VariableRef", "VariableState", "Visit", "WithTag", "build_graph", "call",
-    "capture", "class_of", "class_text", "clone", "current_update_context", "deepcopy_node", "discarding_writes",
-    "filters", "find_duplicates", "flatten", "flattened", "get_node_impl", "graphdef", "holds_node", "initializers",
-    "is_token", "is_trainable", "iter_graph", "keeping_writes", "kind_of", "merge", "merge_context", "open_captures",
-    "outdate", "own_impl", "path_str", "path_table", "paths_of", "pop", "record", "register_graph_node_type",
-    "register_impl", "set_attributes", "set_metadata", "share_variables", "snapshot", "split", "split_context", "state",
-    "static", "static_text", "submodules_of", "unflatten", "update", "update_context", "using", "variables",
-    "variables_of", "walk",
+    "capture", "class_of", "class_text", "clone", "current_update_context", "deepcopy_node", "discard_writes",
+    "filters", "find_duplicates", "flatten", "get_node_impl", "graphdef", "holds_node", "initializers",
+    "invalidate_paths", "is_token", "is_trainable", "iter_below", "iter_graph", "keep_writes", "kind_of", "merge",
+    "merge_context", "open_captures", "own_impl", "path_str", "path_table", "paths_of", "pop", "record",
+    "register_graph_node_type", "register_impl", "set_attributes", "set_metadata", "share_variables", "snapshot",
+    "split", "split_context", "state", "static", "static_text", "submodules_of", "unflatten", "update",
+    "update_context", "using", "variables", "variables_of", "walk",
 ]

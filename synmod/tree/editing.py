@@ -14,8 +14,8 @@ from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did
 from .filters import Decisions, FilterLike, to_filter
 from .graphdef import record
 from .looking import PathTable, path_table
-from .states import Fault, Leaf, State, StateLike, check_leaf, fit, leaves_of, raise_faults
-from .variable import MISSING, Layer, Variable, VariableState, Write, checked_metadata, class_of, snapshot
+from .states import Leaf, LeafFault, State, StateLike, check_leaf, fit, leaves_of, raise_faults
+from .variable import MISSING, Layer, Variable, VariableState, Write, class_of, snapshot, validate_metadata
 from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
@@ -57,7 +57,7 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
         values = {key: leaf.value for key, leaf in leaves.items()}
         labels = {key: leaf.metadata for key, leaf in leaves.items()} if metadata else {}
     writes: list[tuple[KeyPath, Write]] = []
-    faults: list[Fault] = []
+    faults: list[LeafFault] = []
     for path, variable in table.variables.items():
         key = id(variable)
         if key not in values:
@@ -67,8 +67,8 @@ def update(node: Any, *states: StateLike, allow_extra: bool = False, metadata: b
         except errors.SchemaError as error:  # raised by the `on_assign` of the class
             where = path_str(path)
             missed = error.errors or (errors.Problem("", "a value that its class accepts", str(error)),)
-            problems = tuple(each._replace(pointer=f"{where}#{each.pointer}") for each in missed)
-            faults.append(Fault(len(faults), f"{where!r}: {error}", problems))
+            problems = tuple(problem._replace(pointer=f"{where}#{problem.pointer}") for problem in missed)
+            faults.append(LeafFault(len(faults), f"{where!r}: {error}", problems))
         else:
             if write.is_change:
                 writes.append((path, write))
@@ -150,12 +150,12 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
     Source: Flax NNX `set_metadata`.
     """
     check_root(node)
-    wanted = Decisions(to_filter(only))
+    selection = Decisions(to_filter(only))
     changes: list[tuple[KeyPath, Variable]] = []
     for visit in walk(node):
-        if visit.kind == "variable" and visit.first and wanted.takes(visit):
+        if visit.kind == "variable" and visit.first and selection.takes(visit):
             before = visit.value.full_metadata
-            if checked_metadata({**before, **metadata}) != before:
+            if validate_metadata({**before, **metadata}) != before:
                 changes.append((visit.path, visit.value))
     for _, variable in changes:
         variable.set_metadata(metadata)
@@ -189,12 +189,12 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
     Source: Flax NNX `Module.set_attributes`; differs: any filter, statics only.
     """
     check_root(node)
-    wanted = Decisions(to_filter(filter))
-    nodes = [visit for visit in walk(node) if visit.kind == "node" and visit.first and wanted.takes(visit)]
-    found = {name: [visit for visit in nodes if _present(visit, name) is not MISSING] for name in attrs}
+    selection = Decisions(to_filter(filter))
+    nodes = [visit for visit in walk(node) if visit.kind == "node" and visit.first and selection.takes(visit)]
+    visits_by_name = {name: [visit for visit in nodes if _present(visit, name) is not MISSING] for name in attrs}
     places = [
         repr(path_str((*visit.path, name)))
-        for name, visits in found.items()
+        for name, visits in visits_by_name.items()
         for visit in visits
         if _is_structure(_present(visit, name))
     ]
@@ -204,14 +204,14 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
             f"set_attributes: {', '.join(places)} holds a node or Variable: only plain attributes can be set. Assign "
             "it on the object that holds it."
         )
-    missing = [name for name, visits in found.items() if not visits]
+    missing = [name for name, visits in visits_by_name.items() if not visits]
     if missing and raise_if_not_found:
-        known = sorted({key for visit in nodes for key, _ in visit.children if isinstance(key, str)})
+        names = sorted({key for visit in nodes for key, _ in visit.children if isinstance(key, str)})
         raise errors.GraphError(
             "set_attributes: could not find at least one instance with the attribute "
-            f"{', '.join(map(repr, missing))} among {len(nodes)} matching nodes.{did_you_mean(missing[0], known)}"
+            f"{', '.join(map(repr, missing))} among {len(nodes)} matching nodes.{did_you_mean(missing[0], names)}"
         )
-    for name, visits in found.items():
+    for name, visits in visits_by_name.items():
         for visit in visits:
             setattr(visit.value, name, attrs[name])
 
@@ -258,9 +258,9 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the public name
     Source: Flax NNX `pop`; differs: atomic, from every path.
     """
     check_root(node)
-    wanted = Decisions(to_filter(filter))
-    visits = [visit for visit in walk(node) if visit.kind == "variable" and wanted.takes(visit)]
-    stuck = [repr(path_str(visit.path)) for visit in visits if not _can_go(visit)]
+    selection = Decisions(to_filter(filter))
+    visits = [visit for visit in walk(node) if visit.kind == "variable" and selection.takes(visit)]
+    stuck = [repr(path_str(visit.path)) for visit in visits if not _is_removable(visit)]
     if stuck:
         raise errors.GraphError(
             f"pop: Cannot pop key {', '.join(stuck)}: a Variable cannot be removed from a list, tuple or another fixed "
@@ -268,12 +268,12 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the public name
         )
     popped = State.of_leaves({visit.path: visit.value.to_state() for visit in visits if visit.first})
     for visit in visits:
-        assert visit.above is not None
-        if visit.above.kind == "node":
-            get_node_impl(visit.above.value).pop_key(visit.above.value, visit.step)
+        assert visit.parent is not None
+        if visit.parent.kind == "node":
+            get_node_impl(visit.parent.value).pop_key(visit.parent.value, visit.step)
         else:
-            visit.above.value.pop(visit.step, None)  # a dict at two paths is visited twice
-            _set_again(visit.above)
+            visit.parent.value.pop(visit.step, None)  # a dict at two paths is visited twice
+            _reassign_attribute(visit.parent)
     return popped
 
 
@@ -287,30 +287,30 @@ def share_variables(node: Any, variables: Mapping[KeyPath, Variable]) -> None:
     visits = [visit for visit in walk(node) if visit.kind == "variable"]
     new = {id(visit.value): variables[visit.path] for visit in visits if visit.first}
     for visit in visits:
-        assert visit.above is not None
-        if visit.above.kind == "node":
-            get_node_impl(visit.above.value).set_key(visit.above.value, visit.step, new[id(visit.value)])
+        assert visit.parent is not None
+        if visit.parent.kind == "node":
+            get_node_impl(visit.parent.value).set_key(visit.parent.value, visit.step, new[id(visit.value)])
         else:
-            visit.above.value[visit.step] = new[id(visit.value)]
-            _set_again(visit.above)
+            visit.parent.value[visit.step] = new[id(visit.value)]
+            _reassign_attribute(visit.parent)
 
 
-def _can_go(visit: Visit) -> bool:
-    above = visit.above
-    return above is not None and (above.kind == "node" or type(above.value) in DICTS)
+def _is_removable(visit: Visit) -> bool:
+    parent = visit.parent
+    return parent is not None and (parent.kind == "node" or type(parent.value) in DICTS)
 
 
-def _set_again(container: Visit) -> None:
+def _reassign_attribute(container: Visit) -> None:
     """Assign the attribute that holds a container again, so that its node notices the change."""
     attribute = container
-    while attribute.above is not None and attribute.above.kind != "node":
-        attribute = attribute.above
-    if attribute.above is not None:
-        owner = attribute.above.value
+    while attribute.parent is not None and attribute.parent.kind != "node":
+        attribute = attribute.parent
+    if attribute.parent is not None:
+        owner = attribute.parent.value
         get_node_impl(owner).set_key(owner, attribute.step, attribute.value)
 
 
-def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
+def rewrite_in_place(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
     """Change a node in place to match metadata and pairs.
 
     Raises:
@@ -328,14 +328,14 @@ def become(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> None:
             impl.pop_key(node, key)
     if metadata is not before and metadata != before:
         fresh: Any = impl.make(metadata)
-        held: dict[str, Any] | None = getattr(node, "__dict__", None)
-        if held is None:
+        attributes: dict[str, Any] | None = getattr(node, "__dict__", None)
+        if attributes is None:
             raise errors.GraphError(
                 f"The metadata of a {class_of(node).__name__} changed, and it cannot be updated in place because the "
                 "class has no __dict__: merge into a new object."
             )
-        held.clear()
-        held.update(fresh.__dict__)
+        attributes.clear()
+        attributes.update(fresh.__dict__)
     impl.fill(node, pairs)
 
 
@@ -389,7 +389,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         if self._is_open:
             raise errors.GraphError("This overlay is already entered: make a using(...) for each block.")
         table = path_table(self._node, sealed=True)
-        self._variables, members = table.fixed()
+        self._variables, members = table.freeze_variables()
         states = () if self._state is None else (self._state,)
         values = _values_by_path(table, states, "using")
         if values is None:
@@ -403,20 +403,20 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def __exit__(self, *_: object) -> None:
         if self._is_open:
             self._is_open = False
-            self._entered().__exit__()
+            self._require_layer().__exit__()
 
     @property
     def state(self) -> State:
         """The values given, with the writes applied, in definition order."""
-        return self._snapshot(dict(self._entered().values))
+        return self._snapshot(dict(self._require_layer().values))
 
     @property
     def changes(self) -> State:
         """The values written in the block, in definition order."""
-        layer = self._entered()
+        layer = self._require_layer()
         return self._snapshot({key: layer.values[key] for key in list(layer.written)})
 
-    def _entered(self) -> Layer:
+    def _require_layer(self) -> Layer:
         if self._layer is None:
             raise errors.GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
         return self._layer
@@ -425,9 +425,9 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
         """Return a State of the values, by the paths of their Variables."""
         return State.of_leaves(
             {
-                path: snapshot(type(each), values[id(each)], each.schema, each.full_metadata)
-                for path, each in self._variables.items()
-                if id(each) in values
+                path: snapshot(type(variable), values[id(variable)], variable.schema, variable.full_metadata)
+                for path, variable in self._variables.items()
+                if id(variable) in values
             }
         )
 
@@ -484,9 +484,9 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
     """
 
     def __init__(self, *types: type[Variable]) -> None:
-        for each in types:
-            if not isinstance(each, type) or not issubclass(each, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise errors.ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {each!r:.200}.")
+        for cls in types:
+            if not isinstance(cls, type) or not issubclass(cls, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise errors.ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {cls!r:.200}.")
         self._types = types or (Variable,)
         super().__init__()
         self._lock = threading.Lock()
@@ -508,7 +508,7 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
     @property
     def state(self) -> State:
         """All values, in one State."""
-        return _folded(self._in_order())
+        return _group_by_path(self._in_order())
 
     @property
     def by_call(self) -> Mapping[str, State]:
@@ -516,24 +516,24 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
         runs: dict[str, list[Sown]] = {}
         for sown in self._in_order():
             runs.setdefault(sown.run, []).append(sown)
-        return {run: _folded(sown) for run, sown in runs.items()}
+        return {run: _group_by_path(sown) for run, sown in runs.items()}
 
     def _in_order(self) -> list[Sown]:
         with self._lock:
             return sorted(self._sown, key=lambda sown: sown[:3])
 
     def __repr__(self) -> str:
-        return f"capture({', '.join(each.__name__ for each in self._types)})"
+        return f"capture({', '.join(cls.__name__ for cls in self._types)})"
 
 
 def open_captures(kind: Any) -> list[capture]:
     """Return the open captures around the running code that collect a type."""
-    around = scope.ambient()
-    opened = () if around is None else cast("tuple[capture, ...]", around.captures)
-    return [each for each in opened if each.takes(kind)]
+    record = scope.ambient()
+    opened = () if record is None else cast("tuple[capture, ...]", record.captures)
+    return [block for block in opened if block.takes(kind)]
 
 
-def _folded(values: Iterable[Sown]) -> State:
+def _group_by_path(values: Iterable[Sown]) -> State:
     """Return a State of the values by path, in order."""
     by_path: dict[KeyPath, list[Sown]] = {}
     for sown in values:
@@ -543,5 +543,5 @@ def _folded(values: Iterable[Sown]) -> State:
 
 def _leaf(sown: list[Sown]) -> VariableState:
     kind = sown[0].type
-    value = frozen([each.value for each in sown])
-    return snapshot(kind, value, _LISTS, checked_metadata({"trainable": kind.trainable_default}))
+    value = frozen([entry.value for entry in sown])
+    return snapshot(kind, value, _LISTS, validate_metadata({"trainable": kind.trainable_default}))

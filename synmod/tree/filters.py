@@ -245,17 +245,17 @@ class Path(Filter):
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:  # noqa: ARG002
         """Whether the path matches."""
-        return self._pattern.fullmatch("".join(map(_ended, path))) is not None
+        return self._pattern.fullmatch("".join(map(_step_with_slash, path))) is not None
 
 
-def _ended(step: str | int) -> str:
+def _step_with_slash(step: str | int) -> str:
     """Return a step of a path as text, with a slash at its end."""
     return f"{leaves.escape_step(step)}/"
 
 
 def _pattern(step: str) -> str:
     """Return a step of a glob as a regular expression."""
-    return "(?:[^/]*/)*" if step == "**" else re.escape(_ended(step)).replace(r"\*", "[^/]*")
+    return "(?:[^/]*/)*" if step == "**" else re.escape(_step_with_slash(step)).replace(r"\*", "[^/]*")
 
 
 class Where(Filter):
@@ -274,7 +274,7 @@ class _Composed(Filter):
 
     def __init__(self, *filters: FilterLike) -> None:
         self._content = tuple(map(to_filter, filters))
-        self.looks_at_path = any(one.looks_at_path for one in self._content)
+        self.looks_at_path = any(part.looks_at_path for part in self._content)
 
 
 class Any(_Composed):
@@ -282,7 +282,7 @@ class Any(_Composed):
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether at least one filter matches."""
-        return any(one.matches(path, value, masked) for one in self._content)
+        return any(part.matches(path, value, masked) for part in self._content)
 
 
 class All(_Composed):
@@ -290,7 +290,7 @@ class All(_Composed):
 
     def matches(self, path: leaves.KeyPath, value: Anything, masked: bool) -> bool:
         """Whether all filters match."""
-        return all(one.matches(path, value, masked) for one in self._content)
+        return all(part.matches(path, value, masked) for part in self._content)
 
 
 class Not(_Composed):
@@ -333,8 +333,8 @@ def to_filter(x: FilterLike) -> Filter:
     )
 
 
-def _invalid(x: Anything, wanted: str) -> errors.ArgumentError:
-    return errors.ArgumentError(f"Invalid filter {x!r:.200}: {wanted}.")
+def _invalid(x: Anything, expected: str) -> errors.ArgumentError:
+    return errors.ArgumentError(f"Invalid filter {x!r:.200}: {expected}.")
 
 
 class Decisions:
@@ -359,7 +359,7 @@ class Decisions:
         if visit.index is not None and id(visit.value) in self._known:
             return self._known[id(visit.value)]
         path = visit.path if self._wanted.looks_at_path else ()
-        taken = self._wanted.matches(path, visit.value, visit.masked)
+        decision = self._wanted.matches(path, visit.value, visit.masked)
         if visit.index is not None:
-            self._known[id(visit.value)] = taken
-        return taken
+            self._known[id(visit.value)] = decision
+        return decision

@@ -171,12 +171,12 @@ class GraphDef(Immutable, Generic[M]):
     @property
     def nodes(self) -> tuple[NodeDef, ...]:
         """The nodes, in definition order."""
-        return tuple(each for each in self.definitions.values() if isinstance(each, NodeDef))
+        return tuple(definition for definition in self.definitions.values() if isinstance(definition, NodeDef))
 
     @property
     def variables(self) -> tuple[VariableDef, ...]:
         """The Variables, in definition order."""
-        return tuple(each for each in self.definitions.values() if isinstance(each, VariableDef))
+        return tuple(definition for definition in self.definitions.values() if isinstance(definition, VariableDef))
 
     @property
     def fingerprint(self) -> str:
@@ -185,7 +185,7 @@ class GraphDef(Immutable, Generic[M]):
         Raises:
             GraphError: A static cannot be encoded; names every path, its type and the remedies.
         """
-        places = self._compared()
+        places = self._list_places()
         opaque = [
             f"At {path_str(_path(places, at))!r}: an object of type {type(token.value).__name__} cannot be encoded."
             for at, place in enumerate(places)
@@ -203,16 +203,16 @@ class GraphDef(Immutable, Generic[M]):
             describe: Returns a text for a static that cannot be encoded, such as a function that is not registered.
         """
         digest = hashlib.sha256()
-        for above, step, tokens in self._compared():
-            texts = [f"opaque {describe(each.value)}" if isinstance(each, Static) else each for each in tokens]
-            digest.update(repr((above, step, texts)).encode())
+        for parent, step, tokens in self._list_places():
+            texts = [f"opaque {describe(token.value)}" if isinstance(token, Static) else token for token in tokens]
+            digest.update(repr((parent, step, texts)).encode())
         return digest.hexdigest()
 
     def diff(self, other: GraphDef[Any]) -> tuple[KeyPath, ...]:
         """Return the paths at which two structures differ; only the top path of an added or removed part."""
         if self == other:
             return ()
-        before, after = (_by_path(_places(each, in_order=True)) for each in (self, other))
+        before, after = (_by_path(_places(graph, in_order=True)) for graph in (self, other))
         paths = dict.fromkeys((*before, *after))
         changed = [path for path in paths if before.get(path) != after.get(path)]
         replaced = {path for path in changed if before.get(path, _NOTHING)[0] != after.get(path, _NOTHING)[0]}
@@ -242,7 +242,7 @@ class GraphDef(Immutable, Generic[M]):
         """
         return GraphCodec.instance.decode(json, language_models, custom_objects)
 
-    def _compared(self) -> list[Place]:
+    def _list_places(self) -> list[Place]:
         places = self._places
         if places is None:
             places = _places(self, in_order=False)
@@ -252,10 +252,10 @@ class GraphDef(Immutable, Generic[M]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphDef):
             return NotImplemented
-        return self is other or self._compared() == other._compared()  # pyright: ignore[reportUnknownMemberType]
+        return self is other or self._list_places() == other._list_places()  # pyright: ignore[reportUnknownMemberType]
 
     def __hash__(self) -> int:
-        return hash(tuple(self._compared()))
+        return hash(tuple(self._list_places()))
 
     def __repr__(self) -> str:
         root = "static" if isinstance(self.root, StaticDef) else self.root.type.__name__
@@ -384,7 +384,7 @@ _NOTHING: Final = (None,)
 class Place(NamedTuple):
     """One path of a graph: the index of the parent place (-1 for the root), the last step, the tokens to compare."""
 
-    above: int
+    parent: int
     step: Any
     tokens: tuple[Token, ...]
 
@@ -402,17 +402,17 @@ class _Definitions(Reader):
 
     def enter(self, node: NodeDef | NodeRef, visit: Visit) -> tuple[Pairs, bool]:  # noqa: ARG002
         """Return the attributes to compare, by key; a reference into another split has none."""
-        pairs = [] if isinstance(node, NodeRef) else [(key, _thawed(term)) for key, term in node.attributes]
+        pairs = [] if isinstance(node, NodeRef) else [(key, _thaw_one_level(term)) for key, term in node.attributes]
         pairs = [(key, term) for key, term in pairs if not isinstance(getattr(term, "value", None), Static)]
         return (pairs if self._in_order else by_key(pairs)), False
 
     def open(self, value: ContainerDef, kind: int, visit: Visit) -> tuple[Pairs, Any]:  # noqa: ARG002
         """Return the children of a container, those of a dict sorted by key unless definition order is wanted."""
-        pairs = [(step, _thawed(child)) for step, child in zip(value.steps, value.children, strict=True)]
+        pairs = [(step, _thaw_one_level(child)) for step, child in zip(value.steps, value.children, strict=True)]
         return (by_key(pairs) if value.type in DICTS and not self._in_order else pairs), None
 
 
-def _thawed(term: Any) -> Any:
+def _thaw_one_level(term: Any) -> Any:
     """Return frozen JSON as a plain container with the same content, one level: files do not distinguish them."""
     value = term.value if type(term) is StaticDef else None
     if isinstance(value, FrozenDict):
@@ -424,7 +424,7 @@ def _thawed(term: Any) -> Any:
 
 def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     """Return the places of a graph, in definition order or sorted by key, whatever the order of assignment."""
-    root = _thawed(graphdef.root)
+    root = _thaw_one_level(graphdef.root)
     visits = list(walk(root, statics=True, reader=_Definitions(graphdef.definitions, in_order)))
     numbers = {id(visit): at for at, visit in enumerate(visits)}
     first = {visit.value.index: at for at, visit in enumerate(visits) if visit.index is not None and visit.first}
@@ -454,15 +454,15 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
         return "node", class_text(value.type), *_nest_tokens(counts, reference)
 
     return [
-        Place(-1 if visit.above is None else numbers[id(visit.above)], visit.step, tokens(visit)) for visit in visits
+        Place(-1 if visit.parent is None else numbers[id(visit.parent)], visit.step, tokens(visit)) for visit in visits
     ]
 
 
 def _path(places: list[Place], at: int) -> KeyPath:
     steps: list[Any] = []
-    while places[at].above >= 0:
+    while places[at].parent >= 0:
         steps.append(places[at].step)
-        at = places[at].above
+        at = places[at].parent
     return tuple(reversed(steps))
 
 
@@ -470,7 +470,7 @@ def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
     """Return the tokens at each path; an alias becomes the path it leads to."""
     paths: list[KeyPath] = []
     for place in places:
-        paths.append((*paths[place.above], place.step) if place.above >= 0 else ())
+        paths.append((*paths[place.parent], place.step) if place.parent >= 0 else ())
     return {
         path: ("alias", paths[place.tokens[1]])
         if place.tokens[0] == "alias" and type(place.tokens[1]) is int and place.tokens[1] < len(paths)
@@ -496,26 +496,26 @@ class Recording(NamedTuple, Generic[M]):
     objects: dict[int, Any]
 
 
-def record(root: M, seen: RefMap[int] | None = None) -> Recording[M]:
+def record(root: M, numbers: RefMap[int] | None = None) -> Recording[M]:
     """Walk a graph and record its structure and live objects.
 
     Args:
         root: A node, a Variable or a container of them.
-        seen: Numbers given before; objects in it become references, new objects are added.
+        numbers: Numbers given before; objects in it become references, new objects are added.
 
     Raises:
         ArgumentError: `root` cannot be the root of a graph.
         GraphError: The graph cannot be walked.
     """
     check_root(root)
-    seen = RefMap() if seen is None else seen
-    visits = list(walk(root, seen=seen))
+    numbers = RefMap() if numbers is None else numbers
+    visits = list(walk(root, indices=numbers))
     objects = {v.index: v.value for v in visits if v.first and v.index is not None}
-    term, definitions, kept = _written(visits, root, seen, objects)
+    term, definitions, by_reference = _make_definitions(visits, root, numbers, objects)
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
     paths: dict[KeyPath, Any] = dict(zip(paths_to(leaves), (visit.index for visit in leaves), strict=True))
     foreign = {v.index: v.path for v in visits if not (v.first or v.index is None or v.index in definitions)}
-    graphdef: GraphDef[M] = GraphDef(term, definitions, paths, kept, foreign)
+    graphdef: GraphDef[M] = GraphDef(term, definitions, paths, by_reference, foreign)
     return Recording(graphdef, leaves, objects)
 
 
@@ -524,27 +524,27 @@ def paths_to(visits: list[Visit]) -> list[KeyPath]:
     paths: list[KeyPath] = []
     above, lead = None, ()
     for visit in visits:
-        if visit.above is None:
+        if visit.parent is None:
             paths.append(())
             continue
-        if visit.above is not above:
-            above = visit.above
+        if visit.parent is not above:
+            above = visit.parent
             lead = above.path
         paths.append((*lead, visit.step))
     return paths
 
 
-def _written(
-    visits: list[Visit], root: Any, seen: RefMap[int], objects: dict[int, Any]
+def _make_definitions(
+    visits: list[Visit], root: Any, numbers: RefMap[int], objects: dict[int, Any]
 ) -> tuple[Term, dict[int, Definition], dict[int, Any]]:
     """Turn visits into records, from last to first, so that children are ready before their parent.
 
     Returns:
         The root, the definitions in definition order, and the by-reference nodes.
     """
-    written: list[tuple[int, Definition]] = []
-    kept: dict[int, Any] = {}
-    reference = _reference_to(seen, written, objects)
+    definitions: list[tuple[int, Definition]] = []
+    by_reference: dict[int, Any] = {}
+    reference = _reference_to(numbers, definitions, objects)
     term: Term = StaticDef(root)
     for visit in reversed(visits):
         value, index, kind = visit.value, visit.index or 0, visit.kind
@@ -552,26 +552,26 @@ def _written(
         if kind == "variable":
             term = VariableRef(cls, index)
             if visit.first:
-                written.append((index, VariableDef(cls, index, value.schema, value.full_metadata)))
+                definitions.append((index, VariableDef(cls, index, value.schema, value.full_metadata)))
         elif kind == "container":
             term = ContainerDef(cls, tuple([step for step, _ in visit.children]), _children(visit), visit.aux)
         else:
             term = NodeRef(cls, index)
             impl = visit.impl
             if impl is not None:
-                found = impl.metadata_of(value)
-                metadata = found if impl.map_refs is None else impl.map_refs(found, reference)
+                node_metadata = impl.metadata_of(value)
+                metadata = node_metadata if impl.map_refs is None else impl.map_refs(node_metadata, reference)
                 attributes = tuple(zip([step for step, _ in visit.children], _children(visit), strict=True))
-                written.append((index, NodeDef(cls, index, attributes, metadata, metadata is not found)))
+                definitions.append((index, NodeDef(cls, index, attributes, metadata, metadata is not node_metadata)))
                 if impl.by_reference:
-                    kept[index] = value
-        above = visit.above
-        if above is not None:
-            if above.parts is None:
-                above.parts = {}
-            above.parts[visit.step] = term
-    written.sort(key=lambda pair: pair[0])
-    return term, dict(written), kept
+                    by_reference[index] = value
+        parent = visit.parent
+        if parent is not None:
+            if parent.parts is None:
+                parent.parts = {}
+            parent.parts[visit.step] = term
+    definitions.sort(key=lambda pair: pair[0])
+    return term, dict(definitions), by_reference
 
 
 def _children(visit: Visit) -> tuple[Term, ...]:
@@ -591,7 +591,7 @@ def _static(child: Any) -> StaticDef:
 
 
 def _reference_to(
-    numbers: RefMap[int], written: list[tuple[int, Definition]], objects: dict[int, Any]
+    numbers: RefMap[int], definitions: list[tuple[int, Definition]], objects: dict[int, Any]
 ) -> Callable[[Any], Any]:
     """Return a function that replaces the graph's nodes and Variables by references, and defines tokens it meets."""
     entries = numbers.entries
@@ -602,7 +602,7 @@ def _reference_to(
             index = len(entries)
             entry = entries[id(x)] = (x, index)
             objects[index] = x
-            written.append((index, NodeDef(class_of(x), index, (), impl.metadata_of(x))))
+            definitions.append((index, NodeDef(class_of(x), index, (), impl.metadata_of(x))))
         if entry is None or entry[0] is not x:
             return x
         return (VariableRef if isinstance(x, Variable) else NodeRef)(class_of(x), entry[1])

@@ -105,7 +105,7 @@ def schema_of_json(json: leaves.Json) -> data.Schema:
     return data.declare({"type": name}, root="any")
 
 
-def declared_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
+def resolve_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
     """Return the declared schema of a Variable; None if nothing declares one.
 
     Raises:
@@ -134,11 +134,11 @@ def first_value(
             raise errors.ArgumentError(f"{kind}: `value` and `initializer` are both given: pass only one of them.")
         return leaves.frozen(value)
     if initializer is not None and not isinstance(initializer, Empty):
-        made = initializer({} if declared is None else declared) if callable(initializer) else initializer
-        if iscoroutine(made):
-            made.close()
+        result = initializer({} if declared is None else declared) if callable(initializer) else initializer
+        if iscoroutine(result):
+            result.close()
             raise errors.ArgumentError(f"{kind}: the initializer is async; it must be a plain function.")
-        return leaves.frozen(made)
+        return leaves.frozen(result)
     if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
         return leaves.frozen(data_model)
     model = data_model if initializer is None or initializer.data_model is None else initializer.data_model

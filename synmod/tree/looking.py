@@ -26,15 +26,15 @@ def variables_of(
     Raises:
         NotBuiltError: A node has not made its Variables yet; names every such node.
     """
-    found: list[Visit] = []
+    visits: list[Visit] = []
     unbuilt: list[str] = []
     for visit in walk(root):
-        above = visit.above
-        visit.parts = above is not None and (above.parts or (visit.impl is not None and is_apart(visit.value)))
+        parent = visit.parent
+        visit.parts = parent is not None and (parent.parts or (visit.impl is not None and is_apart(visit.value)))
         if visit.parts:
             continue
         if visit.first and visit.kind == "variable":
-            found.append(visit)
+            visits.append(visit)
         elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
             path = repr(leaves.path_str(visit.path)) if visit.path else "the root"
             unbuilt.append(f"{path} ({type(visit.value).__name__})")
@@ -43,7 +43,7 @@ def variables_of(
             f"Variables cannot be listed before the program is built; not built: {', '.join(unbuilt)}. "
             "Build it first: await sm.build(module, Schema)."
         )
-    return tuple(visit.value for visit in found if trainable is None or is_trainable(visit) == trainable)
+    return tuple(visit.value for visit in visits if trainable is None or is_trainable(visit) == trainable)
 
 
 def submodules_of(root: Any, cls: type[T]) -> tuple[T, ...]:
@@ -102,7 +102,7 @@ def iter_graph(
     return ((visit.path, visit.value) for visit in visits if (visit.first or repeats) and decisions.takes(visit))
 
 
-def flattened(
+def iter_below(
     root: Any,
     predicate: Any = None,
     *,
@@ -126,10 +126,10 @@ def flattened(
         GraphError: (during iteration) The graph cannot be walked.
     """
     check_root(root)
-    wanted: filters.Filter = filters.Where(lambda _, value: predicate(value))
+    selection: filters.Filter = filters.Where(lambda _, value: predicate(value))
     if isinstance(predicate, type | filters.Filter) or not callable(predicate):
-        wanted = filters.to_filter(... if predicate is None else predicate)
-    decisions = filters.Decisions(wanted, None if key is None else root)
+        selection = filters.to_filter(... if predicate is None else predicate)
+    decisions = filters.Decisions(selection, None if key is None else root)
     return (
         (visit.path, visit.value) if with_path else visit.value
         for visit in walk(root, statics=statics, every_path=with_path, key=key, recursive=recursive)
@@ -170,7 +170,7 @@ def find_duplicates(node: Any) -> list[list[leaves.KeyPath]]:
     return [
         [visit.path for visit in visits]
         for visits in edges.values()
-        if len(visits) - (visits[0].above is None) >= 2  # no edge leads to the root itself
+        if len(visits) - (visits[0].parent is None) >= 2  # no edge leads to the root itself
     ]
 
 
@@ -204,7 +204,7 @@ def paths_of(node: Any, x: Any) -> list[leaves.KeyPath]:
 
 
 class Record(Protocol):
-    """The bookkeeping of a node, a module, whose structural edits are announced with `outdate`."""
+    """The bookkeeping of a node, a module, whose structural edits are announced with `invalidate_paths`."""
 
     sealed: bool
     paths: "PathTable | None"
@@ -225,7 +225,7 @@ class PathTable(dict[int, str]):
         is_sealed: Whether every change of the listed structure is announced.
     """
 
-    __slots__ = ("__weakref__", "_below", "_fixed", "_ints", "is_current", "is_sealed", "texts", "variables")
+    __slots__ = ("__weakref__", "_below", "_frozen_variables", "_ints", "is_current", "is_sealed", "texts", "variables")
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,13 +235,13 @@ class PathTable(dict[int, str]):
         self.is_sealed = True
         self._below: list[Any] = []
         self._ints: set[str] = set()  # path texts whose last step is an int, which the text does not show
-        self._fixed: tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]] | None = None
+        self._frozen_variables: tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]] | None = None
 
-    def fixed(self) -> tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]]:
+    def freeze_variables(self) -> tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]]:
         """Return the present Variables by path, and their identities; later additions do not change them. Hot."""
-        if self._fixed is None:
-            self._fixed = dict(self.variables), frozenset(map(id, self.variables.values()))
-        return self._fixed
+        if self._frozen_variables is None:
+            self._frozen_variables = dict(self.variables), frozenset(map(id, self.variables.values()))
+        return self._frozen_variables
 
     def add(self, visits: Iterable[Visit], lead: str = "", steps: leaves.KeyPath = ()) -> list[Any]:
         """Add the objects that a walk visits; objects that are listed already keep their path.
@@ -254,39 +254,39 @@ class PathTable(dict[int, str]):
         Returns:
             The records and Variables that were visited.
         """
-        self._fixed = None
+        self._frozen_variables = None
         for step in steps:
-            lead = self._joined(lead, step)
-        above = self.steps_of(lead)
+            lead = self._join(lead, step)
+        leading_steps = self.steps_of(lead)
         texts: dict[int, str] = {}
-        found: list[Any] = []
+        objects: list[Any] = []
         for visit in list(visits):  # a list, so that every visit lives on and has an identity of its own
-            text = lead if visit.above is None else self._joined(texts[id(visit.above)], visit.step)
+            text = lead if visit.parent is None else self._join(texts[id(visit.parent)], visit.step)
             texts[id(visit)] = text
-            located = self._located(visit) if visit.first else None
+            located = self._locate(visit) if visit.first else None
             if located is None:
                 continue
-            found.append(located)
+            objects.append(located)
             if id(located) not in self:
                 self[id(located)] = text
                 if text:  # not the root, which owns this table
                     self._below.append(located)
                 if visit.kind == "variable":
-                    self.variables[(*above, *visit.path)] = self.texts[text] = located
-        return found
+                    self.variables[(*leading_steps, *visit.path)] = self.texts[text] = located
+        return objects
 
     @property
     def located(self) -> tuple[Any, ...]:
         """The records and Variables below the root."""
         return tuple(self._below)
 
-    def _joined(self, lead: str, step: Any) -> str:
+    def _join(self, lead: str, step: Any) -> str:
         text = f"{lead}/{leaves.escape_step(step)}" if lead else leaves.escape_step(step)
         if type(step) is int:
             self._ints.add(text)
         return text
 
-    def _located(self, visit: Visit) -> Any:
+    def _locate(self, visit: Visit) -> Any:
         """Return the visited Variable, or the record of the visited module; None for anything else."""
         if visit.kind == "variable":
             return visit.value
@@ -325,9 +325,9 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
     """
     impl = own_impl(variable.class_of(root))
     record: Record | None = None if impl is None or impl.record is None else impl.record(root)
-    kept = None if record is None else record.paths
-    if kept is not None and kept.is_current and (kept.is_sealed or not sealed):
-        return kept
+    cached = None if record is None else record.paths
+    if cached is not None and cached.is_current and (cached.is_sealed or not sealed):
+        return cached
     check_root(root)
     table = PathTable()
     table.add(walk(root))
@@ -336,7 +336,7 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
     return table
 
 
-def outdate(record: Record, keep: PathTable | None = None) -> None:
+def invalidate_paths(record: Record, keep: PathTable | None = None) -> None:
     """Announce a structural edit of a node: the tables that list it are rebuilt when they are next needed.
 
     Args:

@@ -16,7 +16,7 @@ from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, 
 from . import editing, looking
 from .filters import Everything, Filter, FilterLike, to_filter
 from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
-from .states import Fault, State, StateLike, fit, partition, raise_faults
+from .states import LeafFault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable, Write
 from .walk import Impls, RefMap, check_root, get_node_impl, walk
 
@@ -63,7 +63,7 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
 
     Source: Flax NNX `split`.
     """
-    parts_for = [to_filter(each) for each in filters]
+    parts_for = list(map(to_filter, filters))
     if shared not in ("allow", "error"):
         raise ArgumentError(f"shared must be 'allow' or 'error', not {shared!r}.")
     if shared == "error":
@@ -108,7 +108,7 @@ def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the pub
 
     Source: Flax NNX `state`.
     """
-    return State.of_leaves({path: variable.to_state() for path, variable in _taken(node, filter)})
+    return State.of_leaves({path: variable.to_state() for path, variable in _select(node, filter)})
 
 
 def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # noqa: A002  (likewise)
@@ -129,17 +129,17 @@ def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # no
 
     Source: Flax NNX `variables`.
     """
-    return {path_str(path): variable for path, variable in _taken(node, filter)}
+    return {path_str(path): variable for path, variable in _select(node, filter)}
 
 
-def _taken(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # noqa: A002  (likewise)
+def _select(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # noqa: A002  (likewise)
     check_root(node)
-    wanted = to_filter(filter)
+    selection = to_filter(filter)
     visits = [visit for visit in walk(node) if visit.kind == "variable" and visit.first]
     return [
         (path, visit.value)
         for path, visit in zip(paths_to(visits), visits, strict=True)
-        if isinstance(wanted, Everything) or wanted.matches(path, visit.value, visit.masked)
+        if isinstance(selection, Everything) or selection.matches(path, visit.value, visit.masked)
     ]
 
 
@@ -199,7 +199,7 @@ def merge(
     """
     _check_graphdef(graphdef)
     _check_references(graphdef, {})
-    values = _checked_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
+    values = _fit_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
     return build_graph(graphdef, values, dict(graphdef.kept))
 
 
@@ -218,7 +218,7 @@ def _check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> No
         )
 
 
-def _checked_values(
+def _fit_values(
     graphdef: GraphDef[Any], states: Sequence[StateLike], what: str, *, overwrite: bool = False, metadata: bool = False
 ) -> Values:
     """Return the value and metadata of every Variable of a graph.
@@ -231,8 +231,8 @@ def _checked_values(
     leaves = states[0].flat() if len(states) == 1 and type(states[0]) is State and not metadata else {}
     if leaves and leaves.keys() == graphdef.leaf_paths.keys():
         own = [(index, leaves[path], definitions[index]) for path, index in graphdef.leaf_paths.items()]
-        if all(leaf.schema is each.schema and leaf.type is each.type for _, leaf, each in own):
-            return {index: (leaf.value, each.metadata) for index, leaf, each in own}
+        if all(leaf.schema is variable.schema and leaf.type is variable.type for _, leaf, variable in own):
+            return {index: (leaf.value, variable.metadata) for index, leaf, variable in own}
     fitted, faults = fit(graphdef, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
     faulty = {fault.order for fault in faults}
     values: dict[int, tuple[Json, FrozenDict]] = {}
@@ -242,11 +242,11 @@ def _checked_values(
         if leaf is None:
             if index not in faulty:
                 text = f"Expected key {path_str(path)!r} ({definition.type.__name__}): no value given"
-                faults.append(Fault(index, text))
+                faults.append(LeafFault(index, text))
             continue
         if leaf.type is not None and leaf.type is not definition.type:
             text = f"{path_str(leaf.path)!r}: expected a {definition.type.__name__}, got a {leaf.type.__name__}"
-            faults.append(Fault(index, text))
+            faults.append(LeafFault(index, text))
         labels = leaf.metadata if metadata and leaf.metadata is not None else definition.metadata
         values[index] = leaf.value, labels
     raise_faults(what, faults)
@@ -269,29 +269,31 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
     Raises:
         GraphError: A node type is not registered in this process.
     """
-    new = [each for each in graphdef.definitions.values() if each.index not in objects]
+    new = [definition for definition in graphdef.definitions.values() if definition.index not in objects]
     impls = Impls()
     nodes: list[NodeDef] = []
-    for each in new:
-        if isinstance(each, VariableDef):
-            value, metadata = values[each.index]
-            objects[each.index] = each.type.of_parts(value, each.schema, metadata)
+    for definition in new:
+        if isinstance(definition, VariableDef):
+            value, metadata = values[definition.index]
+            objects[definition.index] = definition.type.of_parts(value, definition.schema, metadata)
         else:
-            nodes.append(each)
-            objects[each.index] = impls[each.type].make(each.metadata)
+            nodes.append(definition)
+            objects[definition.index] = impls[definition.type].make(definition.metadata)
     for node in reversed(nodes):  # children first: a node is filled with complete nodes
-        impl, made = impls[node.type], objects[node.index]
+        impl, instance = impls[node.type], objects[node.index]
         if node.refers and impl.map_refs is not None and impl.adopt is not None:
-            metadata = _resolved(node.metadata, impl.map_refs, objects)
+            metadata = _resolve_references(node.metadata, impl.map_refs, objects)
             if metadata is not node.metadata:
-                impl.adopt(made, metadata)
-        impl.fill(made, _pairs_of(node, objects))
+                impl.adopt(instance, metadata)
+        impl.fill(instance, _pairs_of(node, objects))
         if unsealed and impl.unseal is not None:
-            impl.unseal(made)
-    return _realised(graphdef.root, objects)
+            impl.unseal(instance)
+    return _realise(graphdef.root, objects)
 
 
-def _resolved(metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]) -> Any:
+def _resolve_references(
+    metadata: Any, map_refs: Callable[[Any, Callable[[Any], Any]], Any], objects: Mapping[int, Any]
+) -> Any:
     """Return metadata with its references replaced by objects."""
     return map_refs(metadata, lambda x: objects[x.index] if type(x) in REFERENCES else x)
 
@@ -308,17 +310,17 @@ def _pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]
         elif kind is StaticDef:
             pairs.append((step, term.value))
         else:
-            pairs.append((step, _realised(term, objects)))
+            pairs.append((step, _realise(term, objects)))
     return pairs
 
 
-def _realised(term: Any, objects: Mapping[int, Any]) -> Any:
+def _realise(term: Any, objects: Mapping[int, Any]) -> Any:
     """Return the object that a term stands for; containers are new."""
     if type(term) in REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
         terms: tuple[Any, ...] = term.children
-        children = [objects[each.index] if type(each) in REFERENCES else _realised(each, objects) for each in terms]
+        children = [objects[part.index] if type(part) in REFERENCES else _realise(part, objects) for part in terms]
         return put_together(term.type, term.steps, term.aux, children)
     return term.value
 
@@ -351,13 +353,13 @@ def clone(node: M, share: FilterLike = None) -> M:
 
     Source: Flax NNX `clone`.
     """
-    wanted = to_filter(share)
+    shared = to_filter(share)
     recorded = record(node)
     objects = dict(recorded.graphdef.kept)
     for path, visit in zip(recorded.graphdef.leaf_paths, recorded.leaves, strict=True):
-        if visit.index is not None and wanted.matches(path, visit.value, visit.masked):
+        if visit.index is not None and shared.matches(path, visit.value, visit.masked):
             objects[visit.index] = visit.value
-    return _copied(recorded, objects)
+    return _copy(recorded, objects)
 
 
 def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
@@ -365,18 +367,18 @@ def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
     recorded = record(node)
     objects = dict(recorded.graphdef.kept)
     objects.update({index: memo[id(old)] for index, old in recorded.objects.items() if id(old) in memo})
-    copy = _copied(recorded, objects)
+    copy = _copy(recorded, objects)
     for index, old in recorded.objects.items():
         memo[id(old)] = objects[index]
     memo.setdefault(id(memo), []).append(recorded.objects)  # deepcopy's way to keep the originals alive
     return copy
 
 
-def _copied(recorded: Recording[M], objects: dict[int, Any]) -> M:
+def _copy(recorded: Recording[M], objects: dict[int, Any]) -> M:
     values = {
-        each.index: (recorded.objects[each.index].value, each.metadata)
-        for each in recorded.graphdef.definitions.values()
-        if isinstance(each, VariableDef) and each.index not in objects
+        definition.index: (recorded.objects[definition.index].value, definition.metadata)
+        for definition in recorded.graphdef.definitions.values()
+        if isinstance(definition, VariableDef) and definition.index not in objects
     }
     return build_graph(recorded.graphdef, values, objects)
 
@@ -453,10 +455,10 @@ class PureCall(Generic[M]):
             graphdef, state = split(root)
             return (first if graphdef == first else graphdef), state
 
-        async def waited() -> Any:
+        async def await_output() -> Any:
             return await cast("Coroutine[Any, Any, Any]", out), parts()
 
-        return waited() if inspect.iscoroutine(out) else (out, parts())
+        return await_output() if inspect.iscoroutine(out) else (out, parts())
 
 
 # -- split and merge with an explicit index space ----------------------------------------------------------------------
@@ -530,13 +532,13 @@ def unflatten(
         if index in cache and type(cache[index]) is not definition.type:
             kind = type(cache[index]).__name__
             raise GraphError(f"Index {index} is a {definition.type.__name__} in the graph, but a {kind} in the cache.")
-    root = _merged_into(graphdef, (state, *states), objects, cache, "unflatten")
+    root = _merge_into(graphdef, (state, *states), objects, cache, "unflatten")
     if index_ref is not None:
         index_ref.update(objects)
     return root
 
 
-def _merged_into(
+def _merge_into(
     graphdef: GraphDef[M],
     states: tuple[StateLike, ...],
     objects: dict[int, Any],
@@ -553,24 +555,31 @@ def _merged_into(
         what: The name of the function, for errors.
     """
     _check_references(graphdef, objects)
-    values = _checked_values(graphdef, states, what)
-    objects.update({index: existing.get(index, kept) for index, kept in graphdef.kept.items()})
-    changing = [each for each in graphdef.definitions.values() if each.index in existing and each.index not in objects]
-    objects.update({each.index: existing[each.index] for each in changing})
+    values = _fit_values(graphdef, states, what)
+    objects.update({index: existing.get(index, target) for index, target in graphdef.kept.items()})
+    changing = [
+        definition
+        for definition in graphdef.definitions.values()
+        if definition.index in existing and definition.index not in objects
+    ]
+    objects.update({definition.index: existing[definition.index] for definition in changing})
     root = build_graph(graphdef, values, objects)
     writes = [
-        Write(objects[each.index], *values[each.index], each.schema)
-        for each in changing
-        if isinstance(each, VariableDef)
+        Write(objects[definition.index], *values[definition.index], definition.schema)
+        for definition in changing
+        if isinstance(definition, VariableDef)
     ]
-    nodes = [each for each in reversed(changing) if isinstance(each, NodeDef)]
-    nodes.sort(key=lambda each: get_node_impl(objects[each.index]).rewrite is not None)  # users' first: they may raise
+    nodes = [definition for definition in reversed(changing) if isinstance(definition, NodeDef)]
+    # nodes of users first: they may raise
+    nodes.sort(key=lambda definition: get_node_impl(objects[definition.index]).rewrite is not None)
     with ExitStack() as undo:
-        for each in nodes:
-            node, impl = objects[each.index], get_node_impl(objects[each.index])
-            undo.callback(editing.become, node, impl.metadata_of(node), impl.pairs(node))
-            metadata = each.metadata if impl.map_refs is None else _resolved(each.metadata, impl.map_refs, objects)
-            editing.become(node, metadata, _pairs_of(each, objects))
+        for definition in nodes:
+            node, impl = objects[definition.index], get_node_impl(objects[definition.index])
+            undo.callback(editing.rewrite_in_place, node, impl.metadata_of(node), impl.pairs(node))
+            metadata = definition.metadata
+            if impl.map_refs is not None:
+                metadata = _resolve_references(metadata, impl.map_refs, objects)
+            editing.rewrite_in_place(node, metadata, _pairs_of(definition, objects))
         undo.pop_all()
     editing.write_all(writes)
     return root
@@ -646,15 +655,15 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             what = "a generator" if is_generator else f"{function!r:.100}"
             raise ArgumentError(f"update_context({tag!r}) decorates a plain or async function, not {what}.")
 
-        async def waiting(*args: Any, **kwargs: Any) -> Any:
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
             with update_context(tag):
                 return await function(*args, **kwargs)
 
-        def plain(*args: Any, **kwargs: Any) -> Any:
+        def call_plain(*args: Any, **kwargs: Any) -> Any:
             with update_context(tag):
                 return function(*args, **kwargs)
 
-        return cast("F", functools.wraps(function)(waiting if inspect.iscoroutinefunction(function) else plain))
+        return cast("F", functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call_plain))
 
     @overload
     def split(self, node: M, only: FilterLike = ..., /) -> tuple[GraphDef[M], State]: ...
@@ -677,7 +686,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             ArgumentError, StateError: As for `sm.split`.
         """
         self._check_open()
-        parts_for = [to_filter(each) for each in filters]
+        parts_for = list(map(to_filter, filters))
         recorded = record(node)
         states = states_of(recorded, parts_for)
         copies, self._copies = self._copies, None
@@ -720,7 +729,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             )
         if graphdef is outside.graphdef:
             objects = dict(graphdef.kept)
-            values = _checked_values(graphdef, (state, *states), "merge")
+            values = _fit_values(graphdef, (state, *states), "merge")
             copy = build_graph(graphdef, values, objects, unsealed=True)
             self._copies = RefMap((x, index) for index, x in objects.items())
             return copy
@@ -728,7 +737,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         if mapping is None or graphdef.index_mapping is not mapping:
             raise GraphError(f"The graph was not made by the last split in update context {self.tag!r}.")
         existing = {index: outside.objects[number] for index, number in mapping.items()}
-        live = _merged_into(graphdef, (state, *states), {}, existing, "merge")
+        live = _merge_into(graphdef, (state, *states), {}, existing, "merge")
         self._outside = None
         return live
 
@@ -814,14 +823,14 @@ class split_context:  # noqa: N801  # likewise
         """
         if self._numbers is None:
             raise GraphError("This split_context is not open: split inside its block.")
-        parts_for = [to_filter(each) for each in filters]
+        parts_for = list(map(to_filter, filters))
         tried = RefMap[int](self._numbers)  # a copy, so that a split that fails leaves no numbers behind
         recorded = record(node, tried)
         states = states_of(recorded, parts_for)
         self._numbers = tried
         root = recorded.graphdef.root
-        known = not recorded.graphdef.definitions and type(root) in REFERENCES
-        return (root if known else recorded.graphdef), *states
+        is_alias = not recorded.graphdef.definitions and type(root) in REFERENCES
+        return (root if is_alias else recorded.graphdef), *states
 
 
 class merge_context:  # noqa: N801  # likewise

@@ -53,7 +53,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
     _fingerprint: str | None
 
     def __init__(self, leaves: Mapping[KeyPath | str, VariableState] | None = None) -> None:
-        self._put(_leaves=_checked(leaves or {}), _fingerprint=None)
+        self._put(_leaves=_check_leaves(leaves or {}), _fingerprint=None)
 
     @classmethod
     def of_leaves(cls, leaves: Mapping[KeyPath, VariableState]) -> State:
@@ -85,8 +85,8 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         leaves: dict[KeyPath, VariableState] = {}
         for path, index in graphdef.leaf_paths.items():
             if index in fitted:
-                known = definitions[index]
-                leaves[path] = snapshot(known.type, fitted[index].value, known.schema, known.metadata)
+                definition = definitions[index]
+                leaves[path] = snapshot(definition.type, fitted[index].value, definition.schema, definition.metadata)
         return cls.of_leaves(leaves)
 
     def flat(self) -> dict[KeyPath, VariableState]:
@@ -99,8 +99,8 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
 
     def filter(self, filter: FilterLike) -> State:  # noqa: A002  (the public name)
         """Return the State of the leaves that a filter takes."""
-        wanted = to_filter(filter)
-        return State.of_leaves({p: leaf for p, leaf in self._leaves.items() if wanted.matches(p, leaf, False)})
+        selection = to_filter(filter)
+        return State.of_leaves({p: leaf for p, leaf in self._leaves.items() if selection.matches(p, leaf, False)})
 
     @overload
     def split(self, only: FilterLike = ..., /) -> State: ...
@@ -118,7 +118,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
             StateError: A leaf matches no filter (contains 'Non-exhaustive'), or `...` is not the last filter.
         """
         leaves = [(path, leaf, False) for path, leaf in self._leaves.items()]
-        parts = [State.of_leaves(dict(part)) for part in partition(leaves, [to_filter(each) for each in filters])]
+        parts = [State.of_leaves(dict(part)) for part in partition(leaves, list(map(to_filter, filters)))]
         return parts[0] if len(parts) == 1 else tuple(parts)
 
     def map(self, fn: Callable[[KeyPath, VariableState], Json]) -> State:
@@ -140,13 +140,15 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
             StateSchemaError: A value does not satisfy its schema.
         """
         texts = {path_str(path): path for path in self._leaves}
-        given = {path if isinstance(path, str) else path_str(path): value for path, value in leaves_of(json, "replace")}
-        unknown = [f"{text!r}{did_you_mean(text, texts)}" for text in given if text not in texts]
-        return self._with({path: given[text] for text, path in texts.items() if text in given}, "replace", unknown)
+        values = {
+            path if isinstance(path, str) else path_str(path): value for path, value in leaves_of(json, "replace")
+        }
+        unknown = [f"{text!r}{did_you_mean(text, texts)}" for text in values if text not in texts]
+        return self._with({path: values[text] for text, path in texts.items() if text in values}, "replace", unknown)
 
     def _with(self, values: Mapping[KeyPath, Any], what: str, unknown: Sequence[str] = ()) -> State:
         """Return this State with some values changed; all are checked."""
-        faults = [Fault(len(self), f"Unknown keys: {', '.join(unknown)}")] if unknown else []
+        faults = [LeafFault(len(self), f"Unknown keys: {', '.join(unknown)}")] if unknown else []
         new = dict(self._leaves)
         for order, (path, value) in enumerate(values.items()):
             old = new[path]
@@ -170,24 +172,24 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of paths, types, values, schemas and metadata: equal for equal States, in every process."""
-        known = self._fingerprint
-        if known is None:
+        digest = self._fingerprint
+        if digest is None:
             rows = [
                 [list(path), class_text(leaf.type), leaf.value, leaf.schema, leaf.metadata]
                 for path, leaf in self._leaves.items()
             ]
             texts = sorted(map(canonical_json, rows))
-            known = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-            self._put(_fingerprint=known)
-        return known
+            digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+            self._put(_fingerprint=digest)
+        return digest
 
     def __getitem__(self, path: KeyPath | str | int) -> Any:
-        found = self._find(path)
-        if found is None:
-            known = [path_str(each) for each in self._leaves]
+        result = self._find(path)
+        if result is None:
+            paths = [path_str(leaf_path) for leaf_path in self._leaves]
             text = path_str(path) if isinstance(path, tuple) else str(path)
-            raise FieldError(f"There is nothing at {path!r:.200}.{did_you_mean(text, known)}")
-        return found
+            raise FieldError(f"There is nothing at {path!r:.200}.{did_you_mean(text, paths)}")
+        return result
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, tuple | str | int) and self._find(path) is not None  # pyright: ignore[reportUnknownArgumentType]
@@ -195,8 +197,8 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
     def _find(self, path: KeyPath | str | int) -> Any:
         """Return the leaf, or the State below, at a path, path text or single key; None if there is neither."""
         if isinstance(path, str):
-            found = self._at(parse_path(path))
-            return self._at((path,)) if found is None else found
+            result = self._at(parse_path(path))
+            return self._at((path,)) if result is None else result
         return self._at(path if isinstance(path, tuple) else (path,))
 
     def _at(self, steps: KeyPath) -> Any:
@@ -208,10 +210,10 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
         return below.get(()) or (State.of_leaves(below) if below or not depth else None)
 
     def __getattr__(self, name: str) -> Any:
-        found = None if name.startswith("_") else self._at((name,))
-        if found is None:
+        result = None if name.startswith("_") else self._at((name,))
+        if result is None:
             raise FieldError(f"State has no leaf and no method {name!r}.")
-        return found
+        return result
 
     def __iter__(self) -> Iterator[KeyPath]:
         return iter(self._leaves)
@@ -266,16 +268,16 @@ def partition(leaves: Iterable[tuple[KeyPath, T, bool]], filters: Sequence[Filte
     Raises:
         StateError: `...` is not the last filter, or leaves match no filter.
     """
-    for index, each in enumerate(filters[:-1]):
-        if isinstance(each, Everything):
+    for index, part_filter in enumerate(filters[:-1]):
+        if isinstance(part_filter, Everything):
             raise StateError(f"Filter {index}: `...` (or True) can only be used as the last of {len(filters)} filters.")
     if not filters:
         return [[(path, leaf) for path, leaf, _ in leaves]]
     parts: list[list[tuple[KeyPath, T]]] = [[] for _ in filters]
     remainder: list[KeyPath] = []
     for path, leaf, masked in leaves:
-        for part, each in zip(parts, filters, strict=True):
-            if each.matches(path, leaf, masked):
+        for part, part_filter in zip(parts, filters, strict=True):
+            if part_filter.matches(path, leaf, masked):
                 part.append((path, leaf))
                 break
         else:
@@ -286,7 +288,7 @@ def partition(leaves: Iterable[tuple[KeyPath, T, bool]], filters: Sequence[Filte
     return parts
 
 
-def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, VariableState]:
+def _check_leaves(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, VariableState]:
     """Check paths and leaves given by a user."""
     checked: dict[KeyPath, VariableState] = {}
     for path, leaf in leaves.items():
@@ -305,15 +307,15 @@ def _checked(leaves: Mapping[KeyPath | str, VariableState]) -> dict[KeyPath, Var
 def _check_apart(paths: Iterable[KeyPath]) -> None:
     """Raise StateError for paths that exclude each other: the same as text, or one below another."""
     faults: list[str] = []
-    above: KeyPath | None = None
+    previous: KeyPath | None = None
     for path in sorted(paths, key=_texts):
-        texts, lead = _texts(path), () if above is None else _texts(above)
-        if above is None or texts[: len(lead)] != lead:
-            above = path
+        texts, lead = _texts(path), () if previous is None else _texts(previous)
+        if previous is None or texts[: len(lead)] != lead:
+            previous = path
         elif texts == lead:
-            faults.append(f"{above!r} and {path!r} have the same path text {path_str(path)!r}")
+            faults.append(f"{previous!r} and {path!r} have the same path text {path_str(path)!r}")
         else:
-            faults.append(f"{path_str(path)!r} is below the leaf {path_str(above)!r}")
+            faults.append(f"{path_str(path)!r} is below the leaf {path_str(previous)!r}")
     if faults:
         raise StateError(f"{'; '.join(faults)}.")
 
@@ -328,7 +330,7 @@ _LAST = float("inf")
 _MOST_HINTS, _MOST_NAMES = 3, 1_000  # limits of 'did you mean': unknown paths with a hint, known paths to search
 
 
-class Fault(NamedTuple):
+class LeafFault(NamedTuple):
     """One given value that does not fit: its place in definition order, the text to report, and schema problems."""
 
     order: float
@@ -336,7 +338,7 @@ class Fault(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def raise_faults(what: str, faults: Sequence[Fault]) -> None:
+def raise_faults(what: str, faults: Sequence[LeafFault]) -> None:
     """Raise one error for all faults, in definition order; do nothing if there are none.
 
     Raises:
@@ -369,7 +371,7 @@ def fit(
     static: str = "Got state for static field",
     overwrite: bool = False,
     allow_unknown: bool = False,
-) -> tuple[dict[int, Leaf], list[Fault]]:
+) -> tuple[dict[int, Leaf], list[LeafFault]]:
     """Find the Variable of each given leaf, and check the leaf against its schema.
 
     Args:
@@ -389,25 +391,25 @@ def fit(
     """
     finder = _Finder(graphdef, static)
     leaves: dict[int, Leaf] = {}
-    faults: list[Fault] = []
-    for path, given in (pair for state in states for pair in leaves_of(state, what)):
+    faults: list[LeafFault] = []
+    for path, value in (pair for state in states for pair in leaves_of(state, what)):
         index = finder.find(path)
-        if isinstance(index, Fault):
+        if isinstance(index, LeafFault):
             faults.append(index)
         if not isinstance(index, int):
             continue
         steps = parse_path(path) if isinstance(path, str) else path
-        leaf = check_leaf(steps, given, schema_of(index), index, faults)
+        leaf = check_leaf(steps, value, schema_of(index), index, faults)
         if leaf is None:
             continue
         before = leaves.get(index)
         if before is not None and not overwrite and not json_equal(before.value, leaf.value):
             at = " and ".join(dict.fromkeys((repr(path_str(before.path)), repr(path_str(steps)))))
             values = f"{before.value!r:.80}, {leaf.value!r:.80}"
-            faults.append(Fault(index, f"{at}: two different values for one Variable: {values}"))
+            faults.append(LeafFault(index, f"{at}: two different values for one Variable: {values}"))
         leaves[index] = leaf
     if finder.unknown and not allow_unknown:
-        faults.append(Fault(_LAST, f"Unknown keys: {', '.join(finder.unknown)}"))
+        faults.append(LeafFault(_LAST, f"Unknown keys: {', '.join(finder.unknown)}"))
     return leaves, faults
 
 
@@ -429,17 +431,17 @@ class _Finder:
         """The index of each Variable by canonical path text."""
         return {path_str(path): index for path, index in self._graphdef.leaf_paths.items()}
 
-    def find(self, path: KeyPath | str) -> int | Fault | None:
-        """Return the index of the Variable at a path or path text; a Fault for another kind, None if unknown."""
-        known = self.texts.get(path) if isinstance(path, str) else self._graphdef.leaf_paths.get(path)
-        if known is not None:
-            return known
+    def find(self, path: KeyPath | str) -> int | LeafFault | None:
+        """Return the index of the Variable at a path or path text; a LeafFault for another kind, None if unknown."""
+        index = self.texts.get(path) if isinstance(path, str) else self._graphdef.leaf_paths.get(path)
+        if index is not None:
+            return index
         steps = parse_path(path) if isinstance(path, str) else _texts(path)
         text = path_str(steps)
         term: Any = self._graphdef.root
         for depth, step in enumerate(steps):
             if isinstance(term, VariableRef):
-                return Fault(_LAST, f"Expected a leaf at {path_str(steps[:depth])!r}, got {text!r}")
+                return LeafFault(_LAST, f"Expected a leaf at {path_str(steps[:depth])!r}, got {text!r}")
             below = {} if isinstance(term, StaticDef) else self._below(term)
             if step not in below:
                 hint = ""
@@ -453,8 +455,8 @@ class _Finder:
         if isinstance(term, VariableRef):
             return term.index
         if isinstance(term, StaticDef):
-            return Fault(_LAST, f"{self._static} {text!r} ({type(term.value).__name__})")
-        return Fault(_LAST, f"Expected a subgraph at {text!r} ({term.type.__name__}), got a leaf")
+            return LeafFault(_LAST, f"{self._static} {text!r} ({type(term.value).__name__})")
+        return LeafFault(_LAST, f"Expected a subgraph at {text!r} ({term.type.__name__}), got a leaf")
 
     def _below(self, term: Any) -> dict[str, Term]:
         """Return the children of a term, by the text of their step."""
@@ -483,26 +485,26 @@ def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]
         yield path, leaf  # pyright: ignore[reportUnknownArgumentType]
 
 
-def check_leaf(path: KeyPath, given: Any, schema: Schema, order: float, faults: list[Fault]) -> Leaf | None:
+def check_leaf(path: KeyPath, source: Any, schema: Schema, order: float, faults: list[LeafFault]) -> Leaf | None:
     """Freeze and validate one leaf; append a fault and return None if it is invalid."""
     metadata = kind = None
-    if isinstance(given, VariableState):
-        if given.schema is schema:
-            return Leaf(path, given.value, given.metadata, given.type)
-        value, metadata, kind = given.value, given.metadata, given.type
+    if isinstance(source, VariableState):
+        if source.schema is schema:
+            return Leaf(path, source.value, source.metadata, source.type)
+        value, metadata, kind = source.value, source.metadata, source.type
     else:
         try:
-            if isinstance(given, Variable):
+            if isinstance(source, Variable):
                 raise DataError("a Variable is not a value: pass its `.value` or `.to_state()`")
-            value = frozen(given)
+            value = frozen(source)
         except DataError as error:
             at = f"{path_str(path)}#"
-            faults.append(Fault(order, f"{at}: {error}", (Problem(at, "JSON", type(given).__name__),)))
+            faults.append(LeafFault(order, f"{at}: {error}", (Problem(at, "JSON", type(source).__name__),)))
             return None
     missed = tuple(problems(schema, value))
     if missed:
         text = path_str(path)
         lines = "; ".join(f"{text}#{p.pointer}: wanted {p.wanted}, got {p.got}" for p in missed)
-        faults.append(Fault(order, lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in missed)))
+        faults.append(LeafFault(order, lines, tuple(Problem(f"{text}#{p.pointer}", p.wanted, p.got) for p in missed)))
         return None
     return Leaf(path, value, metadata, kind)

@@ -25,7 +25,7 @@ from synmod.leaves import (
 )
 from synmod.scope import notify_assign
 
-from .initializers import declared_schema, first_value, schema_of_json
+from .initializers import first_value, resolve_schema, schema_of_json
 
 MISSING: Final[Any] = object()
 """A missing value, where None is a value."""
@@ -101,20 +101,20 @@ class Layer:
 
     def __exit__(self, *_: object) -> None:
         """Remove the layer, wherever it is in this context: a block inside it may still be open."""
-        above = LAYER.get()
-        if above is self:
+        layer = LAYER.get()
+        if layer is self:
             LAYER.set(self.outer)
-        while above is not None:
-            if above.outer is self:
-                above.outer = self.outer
-            above = above.outer
+        while layer is not None:
+            if layer.outer is self:
+                layer.outer = self.outer
+            layer = layer.outer
 
 
 LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=None)
 """The innermost layer of this context."""
 
 
-def discarding_writes() -> Layer:
+def discard_writes() -> Layer:
     """Return a block in which `assign` validates but its writes are discarded at the end; no live value changes.
 
     Source: Keras' symbolic calls, which write nothing.
@@ -122,7 +122,7 @@ def discarding_writes() -> Layer:
     return Layer(None, {}, silent=True)
 
 
-class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
+class keep_writes:  # noqa: N801  # read as a word: `with keep_writes(...):`
     """Set all layers aside: what this block reads and writes is live.
 
     Args:
@@ -144,7 +144,7 @@ class keeping_writes:  # noqa: N801  # read as a word: `with keeping_writes():`
 # -- metadata ----------------------------------------------------------------------------------------------------------
 
 
-def checked_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
+def validate_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
     """Return metadata, checked and frozen, with the labels `trainable`, `name` and `description` if they are not None.
 
     Raises:
@@ -224,11 +224,11 @@ class Variable:
     ) -> None:
         kind = type(self).__name__
         bit = type(self).trainable_default if trainable is None else trainable
-        labels = checked_metadata({**metadata, "trainable": bit, "name": name, "description": description})
+        labels = validate_metadata({**metadata, "trainable": bit, "name": name, "description": description})
         where = kind if name is None else f"{kind} {name!r}"
         if isinstance(value, Variable) or isinstance(initializer, Variable):
             raise SchemaError(f"{where}: a Variable is not a value: pass `other.value`.")
-        declared = declared_schema(kind, data_model, schema, initializer)
+        declared = resolve_schema(kind, data_model, schema, initializer)
         first = first_value(kind, value, initializer, data_model, declared)
         if declared is None:
             declared = schema_of_json(first)
@@ -321,7 +321,7 @@ class Variable:
             ArgumentError, BadNameError, DataError: As for the constructor.
         """
         with self._lock:
-            labels = checked_metadata({**self._labels, **changes})
+            labels = validate_metadata({**self._labels, **changes})
             self._remember()
             self._labels = labels
 
@@ -341,8 +341,8 @@ class Variable:
         if isinstance(value, FrozenDict):
             if key in value:
                 return value[key]  # pyright: ignore[reportArgumentType]  (only a str can be in it)
-            known = ", ".join(map(repr, value)) or "none"
-            raise FieldError(f"{self._where()} has no field {key!r}; its fields: {known}.{did_you_mean(key, value)}")
+            fields = ", ".join(map(repr, value)) or "none"
+            raise FieldError(f"{self._where()} has no field {key!r}; its fields: {fields}.{did_you_mean(key, value)}")
         if isinstance(value, FrozenList) and isinstance(key, int):
             return value[key]
         raise DataError(f"{self._where()} holds {value!r:.200}, which has no field {key!r}: read `.value`.")
@@ -367,10 +367,10 @@ class Variable:
 
         Source: Keras `Variable.assign`; differs: validated.
         """
-        new = self._admitted(json)
+        new = self._validate(json)
         with self._lock:
             old = self.value
-            new = self._chosen(old, new, self._schema)
+            new = self._apply_on_assign(old, new, self._schema)
             is_due, version = self._put(new), self._version
         if is_due:
             notify_assign(self, self.name or "", old, new, version)
@@ -397,8 +397,8 @@ class Variable:
         Raises:
             SchemaError: The value does not satisfy the schema.
         """
-        new = self.value if value is MISSING else self._admitted(value)
-        labels = checked_metadata({**self._labels, **metadata}) if metadata else self._labels
+        new = self.value if value is MISSING else self._validate(value)
+        labels = validate_metadata({**self._labels, **metadata}) if metadata else self._labels
         return type(self).of_parts(new, self._schema, labels)
 
     def to_state(self) -> "VariableState":
@@ -415,7 +415,7 @@ class Variable:
         with self._lock:
             self._value, self._version, self._labels, self._schema = snapshot
 
-    def _admitted(self, json: Json) -> Json:
+    def _validate(self, json: Json) -> Json:
         """Freeze and validate a value."""
         if isinstance(json, Variable):
             raise SchemaError(f"{self._where()}: a Variable is not a value: assign `other.value`.")
@@ -426,16 +426,16 @@ class Variable:
         data.validate(self._schema, new, self._where())
         return new
 
-    def _chosen(self, old: Json, new: Json, schema: data.Schema) -> Json:
+    def _apply_on_assign(self, old: Json, new: Json, schema: data.Schema) -> Json:
         """Return the value to assign: a subclass may replace or refuse `new` in `on_assign`."""
         if type(self).on_assign is Variable.on_assign:
             return new
-        other = self.on_assign(old, new)
-        if other is None:
+        replacement = self.on_assign(old, new)
+        if replacement is None:
             return new
-        other = frozen(other)
-        data.validate(schema, other, self._where())
-        return other
+        replacement = frozen(replacement)
+        data.validate(schema, replacement, self._where())
+        return replacement
 
     def _put(self, new: Json) -> bool:
         """Set the value, live or in the layer that takes the write; return whether an event is due."""
@@ -452,7 +452,7 @@ class Variable:
         return not layer.silent
 
     def _remember(self) -> None:
-        """Notify the `keeping_writes` block around this code, if there is one, before the Variable changes."""
+        """Notify the `keep_writes` block around this code, if there is one, before the Variable changes."""
         layer = LAYER.get()
         while layer is not None and layer.remember is None:
             layer = layer.outer
@@ -470,7 +470,7 @@ class Variable:
         return self.replace()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.value, dict(self._schema), self._labels)
+        return _rebuild, (type(self), self.value, dict(self._schema), self._labels)
 
     def __format__(self, spec: str) -> NoReturn:
         """Raise, since an f-string of a Variable would put its repr into a prompt.
@@ -512,7 +512,7 @@ class Write:
         self.variable = variable
         self._old = self._new = variable.value
         if not frozen_equal(self._old, value):
-            self._new = variable._chosen(self._old, value, schema or variable._schema)
+            self._new = variable._apply_on_assign(self._old, value, schema or variable._schema)
         same = metadata is None or frozen_equal(metadata, variable._labels)
         self._metadata = None if same else metadata
         self._schema = schema
@@ -582,7 +582,7 @@ class Intermediate(Variable):
     trainable_default = False
 
 
-def _unpickled(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDict) -> Variable:
+def _rebuild(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDict) -> Variable:
     return cls.of_parts(value, data.intern_schema(schema), metadata)
 
 
@@ -630,10 +630,10 @@ class VariableState(Immutable):
         if not isinstance(type, _CLASS) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"The type of a VariableState is a Variable class, such as sm.Param, not {type!r}.")
         declared = data.declare(schema, root="any")
-        kept = frozen(value)
-        data.validate(declared, kept, type.__name__)
-        labels = checked_metadata({"trainable": type.trainable_default, **(metadata or {})})
-        self._put(type=type, value=kept, schema=declared, metadata=labels)
+        json = frozen(value)
+        data.validate(declared, json, type.__name__)
+        labels = validate_metadata({"trainable": type.trainable_default, **(metadata or {})})
+        self._put(type=type, value=json, schema=declared, metadata=labels)
 
     @property
     def trainable(self) -> bool:

@@ -147,8 +147,8 @@ class NodeImpl:
 
     def pairs(self, node: Any) -> Pairs:
         """Return the children with their keys."""
-        found = self.flatten(node)[0] if self.children is None else self.children(node)
-        return found if isinstance(found, list) else list(found)
+        children = self.flatten(node)[0] if self.children is None else self.children(node)
+        return children if isinstance(children, list) else list(children)
 
     def metadata_of(self, node: Any) -> Any:
         """Return the metadata; JSON is frozen, so that later changes do not reach a graph definition."""
@@ -239,10 +239,10 @@ def register_impl(impl: NodeImpl) -> None:
 
 def own_impl(cls: type[Any]) -> NodeImpl | None:
     """Return the rules that instances of a class follow; None if they are not nodes. Hot."""
-    found: Any = getattr(cls, _RULES, None)
-    if isinstance(found, NodeImpl) and (found.type is cls or found.subclasses):
-        return found
-    if found is None and not _FIXED:
+    rules: Any = getattr(cls, _RULES, None)
+    if isinstance(rules, NodeImpl) and (rules.type is cls or rules.subclasses):
+        return rules
+    if rules is None and not _FIXED:
         return None
     for base in cls.__mro__:
         impl: NodeImpl | None = vars(base).get(_RULES) or _FIXED.get(base)
@@ -317,9 +317,9 @@ class Kinds(dict[type[Any], int]):
 
 def kind_of_type(cls: type[Any]) -> int:
     """Return the kind of the instances of a class."""
-    known = KNOWN.get(cls)
-    if known is not None:
-        return known
+    kind = KNOWN.get(cls)
+    if kind is not None:
+        return kind
     if issubclass(cls, Variable):
         return VARIABLE
     if is_node_type(cls):
@@ -336,20 +336,20 @@ def kind_of(x: object) -> int:
     return kind_of_type(type(x))
 
 
-def holds_node(x: Any, wanted: tuple[int, ...] = (NODE, VARIABLE), kinds: Kinds | None = None) -> bool:
+def holds_node(x: Any, kinds_sought: tuple[int, ...] = (NODE, VARIABLE), kinds: Kinds | None = None) -> bool:
     """Whether a container holds a Node or Variable, or another wanted kind, at any depth of containers."""
     kinds = kinds or Kinds(KNOWN)
-    pending, seen = [x], {id(x): x}  # kept alive: a user's container may create its parts on access
+    pending, alive = [x], {id(x): x}  # kept alive: a user's container may create its parts on access
     while pending:
         container: Any = pending.pop()
         kind = kinds[type(container)]
         pairs = [] if kind == STATIC else [*enumerate(container)] if kind == SET else parts_of(container)[0]
         for part in (item for pair in pairs for item in pair):
             kind = kinds[type(part)]
-            if kind in wanted:
+            if kind in kinds_sought:
                 return True
-            if kind not in (STATIC, NODE, VARIABLE) and id(part) not in seen:
-                seen[id(part)] = part
+            if kind not in (STATIC, NODE, VARIABLE) and id(part) not in alive:
+                alive[id(part)] = part
                 pending.append(part)
     return False
 
@@ -377,8 +377,8 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
         entries: `(key, value)` by the identity of the key.
 
     Example:
-        >>> seen = RefMap([([], 1), ([], 2)])
-        >>> len(seen)
+        >>> counts = RefMap([([], 1), ([], 2)])
+        >>> len(counts)
         2
 
     Source: Flax NNX `RefMap`.
@@ -387,8 +387,8 @@ class RefMap(MutableMapping[Any, V], Generic[V]):
     __slots__ = ("entries",)
 
     def __init__(self, pairs: Mapping[Any, V] | Iterable[tuple[Any, V]] = ()) -> None:
-        given = cast("Iterable[tuple[Any, V]]", pairs.items() if isinstance(pairs, Mapping) else pairs)
-        self.entries: dict[int, tuple[Any, V]] = {id(key): (key, value) for key, value in given}
+        items = cast("Iterable[tuple[Any, V]]", pairs.items() if isinstance(pairs, Mapping) else pairs)
+        self.entries: dict[int, tuple[Any, V]] = {id(key): (key, value) for key, value in items}
 
     def __getitem__(self, key: Any) -> V:
         try:
@@ -433,7 +433,7 @@ class Visit:
     """One edge of a program, followed by the walk.
 
     Attributes:
-        above: The visit of the parent; None for the root.
+        parent: The visit of the parent; None for the root.
         step: The last step of the path.
         value: The object that the edge leads to.
         kind: `"node"`, `"container"`, `"variable"` or `"static"`.
@@ -446,7 +446,7 @@ class Visit:
         parts: A slot for the results of a fold; None at first.
     """
 
-    above: Visit | None
+    parent: Visit | None
     step: Step
     value: Any
     kind: Kind
@@ -463,9 +463,9 @@ class Visit:
         """The steps from the root, computed on each read."""
         steps: list[str | int] = []
         visit = self
-        while visit.above is not None:
+        while visit.parent is not None:
             steps.append(visit.step)
-            visit = visit.above
+            visit = visit.parent
         steps.reverse()
         return tuple(steps)
 
@@ -572,7 +572,7 @@ def walk(
     every_path: bool = False,
     key: Callable[[Any], Any] | None = None,
     recursive: bool = True,
-    seen: RefMap[int] | None = None,
+    indices: RefMap[int] | None = None,
     reader: Reader | None = None,
 ) -> Iterator[Visit]:
     """Visit everything below a root, in definition order.
@@ -584,7 +584,7 @@ def walk(
         every_path: Follow every acyclic path, instead of visiting each object once; back edges are left out.
         key: Sort key for the attribute names of each node; the sort is stable.
         recursive: Whether to descend into nodes below the root; if not, they are only visited.
-        seen: Identity numbers given before; new numbers are added.
+        indices: Identity numbers given before; new numbers are added.
         reader: Reads the objects; live objects by default.
 
     Yields:
@@ -595,7 +595,7 @@ def walk(
 
     Source: NNX `iter_graph`; differs: iterative, one for all folds.
     """
-    numbers = RefMap[int]() if seen is None else seen
+    numbers = RefMap[int]() if indices is None else indices
     options = _Walk(reader or Reader(), order == "post", statics, every_path, key, recursive, numbers.entries)
     return options.visits(root)
 
@@ -643,23 +643,23 @@ class _Walk:
             deferred.reverse()
             later += deferred
 
-    def _arrive(self, above: Visit | None, step: Step, value: Any) -> Visit | None:
+    def _arrive(self, parent: Visit | None, step: Step, value: Any) -> Visit | None:
         """Number a node and open it, unless it is an alias; None if the edge closes a cycle on the present path."""
         entity = self.reader.entity
         node = value if entity is None else entity(value)
-        known = self.numbers.get(id(node))
-        masked = above is not None and above.masked
-        if known is None:
+        entry = self.numbers.get(id(node))
+        masked = parent is not None and parent.masked
+        if entry is None:
             number = len(self.numbers)
             self.numbers[id(node)] = (node, number)
         else:
-            number = known[1]
+            number = entry[1]
             if not self.every_path:
-                return Visit(above, step, node, "node", number, False, masked)
+                return Visit(parent, step, node, "node", number, False, masked)
             if id(node) in self.on_path:
                 return None
-        visit = Visit(above, step, node, "node", number, known is None, masked)
-        if not self.recursive and above is not None:
+        visit = Visit(parent, step, node, "node", number, entry is None, masked)
+        if not self.recursive and parent is not None:
             return visit
         visit.children, masks = self.reader.enter(node, visit)
         if masks:
@@ -675,7 +675,7 @@ class _Walk:
         self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later]
     ) -> list[Visit]:
         """Visit the own values of a node, and defer its child nodes (and the containers to close after them)."""
-        found: list[Visit] = []
+        visits: list[Visit] = []
         kinds, entity, numbers = self.reader.kinds, self.reader.entity, self.numbers
         statics, post = self.statics, self.post
         masked = above is not None and above.masked
@@ -687,44 +687,44 @@ class _Walk:
                 kind = kinds[type(value)]
                 if kind == STATIC:
                     if statics:
-                        found.append(Visit(parent, step, value, "static", None, True, masked))
+                        visits.append(Visit(parent, step, value, "static", None, True, masked))
                 elif kind == VARIABLE:
                     if entity is not None:
                         value = entity(value)
-                    known = numbers.get(id(value))
-                    if known is None:
+                    entry = numbers.get(id(value))
+                    if entry is None:
                         number = len(numbers)
                         numbers[id(value)] = (value, number)
-                        found.append(Visit(parent, step, value, "variable", number, True, masked))
+                        visits.append(Visit(parent, step, value, "variable", number, True, masked))
                     else:
-                        found.append(Visit(parent, step, value, "variable", known[1], False, masked))
+                        visits.append(Visit(parent, step, value, "variable", entry[1], False, masked))
                 elif kind == NODE:
                     deferred.append((parent, step, value))
                 else:
                     visit = self._container(parent, step, value, kind, open_now, len(levels))
                     if visit.kind == "static":
                         if statics:
-                            found.append(visit)
+                            visits.append(visit)
                         continue
                     if not post:
-                        found.append(visit)
+                        visits.append(visit)
                     levels.append((parent, remaining, deferred_before))
                     parent, remaining, deferred_before = visit, iter(visit.children), len(deferred)
                     break
             else:
                 if not levels:
-                    return found
+                    return visits
                 assert parent is not None
                 open_now.discard(id(parent.value))
                 if post:
-                    (found if len(deferred) == deferred_before else deferred).append(parent)
+                    (visits if len(deferred) == deferred_before else deferred).append(parent)
                 parent, remaining, deferred_before = levels.pop()
 
     def _container(
-        self, above: Visit | None, step: Step, value: Any, kind: int, open_now: set[int], depth: int
+        self, parent: Visit | None, step: Step, value: Any, kind: int, open_now: set[int], depth: int
     ) -> Visit:
         """Open a container; without keys that can be steps, it is a static."""
-        visit = Visit(above, step, value, "container", None, True, above is not None and above.masked)
+        visit = Visit(parent, step, value, "container", None, True, parent is not None and parent.masked)
         if id(value) in open_now:
             raise errors.GraphError(
                 f"{where(visit.path)}: a {type(value).__name__} is inside itself: cycles may pass only through nodes."

@@ -206,7 +206,7 @@ class Outline:
         self.call: scope.TraceNode | None = root._record.recorded
         holders: dict[int, list[tuple[Member, Any]]] = {}
         for visit in tree.walk(root):
-            holder: Any = None if visit.above is None else visit.above.parts[_HOLDER]
+            holder: Any = None if visit.parent is None else visit.parent.parts[_HOLDER]
             if visit.kind == "variable":
                 if visit.first:
                     holder.variables.append(visit)
@@ -261,10 +261,10 @@ _HOLDER = "holder"
 def steps_to(visit: tree.Visit) -> str:
     """Return the path from the parent module, through containers and other nodes."""
     steps: list[Any] = [visit.step]
-    above = visit.above
-    while above is not None and not isinstance(above.value, Module):
-        steps.append(above.step)
-        above = above.above
+    parent = visit.parent
+    while parent is not None and not isinstance(parent.value, Module):
+        steps.append(parent.step)
+        parent = parent.parent
     return leaves.path_str(reversed(steps))
 
 

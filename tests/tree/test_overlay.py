@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import synmod as sm
 from synmod.errors import ArgumentError, GraphError, SchemaError, StateError, StateSchemaError
-from synmod.tree import Memory, Param, State, discarding_writes, graphdef, state, update, using
+from synmod.tree import Memory, Param, State, discard_writes, graphdef, state, update, using
 from tests.tree.stores import Store
 
 
@@ -204,7 +204,7 @@ def test_an_error_inside_restores(program):
 def test_a_trace_throws_its_writes_away(program):
     """`assign` validates, reads see it inside, no live value and no overlay changes."""
     with using(program, {"a": "A"}) as overlay:
-        with discarding_writes():
+        with discard_writes():
             program.a.assign("traced")
             assert program.a.value == "traced"
             with pytest.raises(SchemaError):

@@ -113,7 +113,7 @@ def test_paths_are_made_when_asked_for():
     visit = list(walk(Store(a=[Param(1)])))[-1]
     assert visit.path == ("a", 0)
     assert visit.step == 0
-    assert visit.above.path == ("a",)
+    assert visit.parent.path == ("a",)
 
 
 @pytest.mark.parametrize(
