@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack, cast
 
 from synmod import data, flow, lm, registry, scope, tree
-from synmod.cache import Cache, checked_ttl, key_of
+from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
-from synmod.leaves import Json, aio, aligned, copied, frozen, leaves, new_run_id
+from synmod.leaves import Json, aio, aligned, check_seconds, copied, frozen, leaves, new_run_id
 from synmod.module import Attempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
@@ -248,7 +248,7 @@ class Cached(Returning[R]):
         if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Cached: cache is {cache!r:.100}; write a Cache, sm.Cache('path'), or None for memory.")
         self.cache = Cache() if cache is None else cache
-        self.ttl_s = checked_ttl("Cached", ttl_s)
+        self.ttl_s = None if ttl_s is None else check_seconds("Cached: ttl_s", ttl_s, error=ConfigError)
         self.key = None if key is None else checks.function("Cached", "key", key)
 
     async def call(self, *inputs: Any) -> Any:

@@ -5,6 +5,7 @@ Cache holds its connections and its work under way. Speed: a read takes about 15
 Must never know: schemas, modules, models, budgets (a caller decides which failures concern the leader alone).
 """
 
-from .cache import Cache, SingleFlight, checked_ttl, key_of
+from .cache import Cache, key_of
+from .flights import SingleFlight
 
-__all__ = ["Cache", "SingleFlight", "checked_ttl", "key_of"]
+__all__ = ["Cache", "SingleFlight", "key_of"]

@@ -1,4 +1,4 @@
-"""Cache: JSON objects by key, in a SQLite file that processes share, or in memory; and equal work that is done once."""
+"""Cache: JSON objects by key, in a SQLite file that processes share, or in memory."""
 
 import errno
 import hashlib
@@ -10,27 +10,17 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self
 
-from synmod.errors import ArgumentError, CallError, ConfigError, DataError, notes_of
-from synmod.leaves import (
-    FrozenDict,
-    Json,
-    aio,
-    check_int,
-    check_seconds,
-    checks_keywords,
-    frozen,
-    make_file,
-    path_text,
-    reset,
-    wall_time,
-)
+from synmod.errors import ArgumentError, ConfigError, DataError
+from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, checks_keywords, files, frozen
+
+from .flights import SingleFlight
 
 _LOG: Final = logging.getLogger("synmod.cache")
 _ID: Final = 0x53594E43  # "SYNC", the application_id by which `file` and this room recognise the database
@@ -67,131 +57,12 @@ _ENTRY_BYTES: Final = 256  # what an entry takes in addition to its text
 _canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _text: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
-# -- equal work under way ----------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Flight:
-    """Work under way, and how it ended."""
-
-    done: aio.Signal = field(default_factory=aio.Signal)
-    landed: bool = False
-    result: Any = None
-    error: Exception | None = None
-
-
-_LEADING: Final[ContextVar[tuple[_Flight, ...]]] = ContextVar("synmod_flights", default=())
-"""The work that this code is a part of."""
-
-
-class SingleFlight:
-    """Runs work by key: a caller that comes while equal work runs waits for its result, on any loop or thread.
-
-    Example:
-        >>> flights = SingleFlight()
-        >>> async def work():
-        ...     return 42
-        >>> aio.drive(flights.run("answer", work))
-        42
-
-    Source: Go's singleflight; differs: when the leader is cancelled, or stopped by its own limit, or its loop is closed
-    under it, a waiter takes over.
-    """
-
-    __slots__ = ("_flights", "_lock")
-
-    def __init__(self) -> None:
-        self._lock = aio.lock()
-        self._flights: dict[Hashable, _Flight] = {}
-
-    async def run(
-        self, key: Hashable, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool] = lambda _: False
-    ) -> Any:
-        """Return the result of `work`, run here or by an earlier caller with the same key.
-
-        Args:
-            key: Work with equal keys is equal.
-            work: Called only if no other call is running it.
-            is_own: Whether a failure concerns the leader alone, such as a spent budget: then a waiter leads next, as
-                after a cancellation. The leader's function decides.
-
-        Raises:
-            CallError: The work waits for its own result, which can never come.
-            Exception: What the work raised; each waiter gets a copy.
-        """
-        while True:
-            with self._lock:
-                flight = self._flights.get(key)
-                if flight is None or flight.done.is_lost:
-                    flight = self._flights[key] = _Flight()
-                    break
-            if flight in _LEADING.get():
-                raise CallError("Work in a cache needs its own result: it would wait forever.")
-            await flight.done.wait()
-            if flight.error is not None:
-                try:
-                    raise _copied(flight.error)
-                finally:
-                    del flight  # else the exception and this frame form a reference cycle
-            if flight.landed:
-                return flight.result
-        return await self._lead(key, flight, work, is_own)
-
-    async def _lead(
-        self, key: Hashable, flight: _Flight, work: Callable[[], Awaitable[Any]], is_own: Callable[[Exception], bool]
-    ) -> Any:
-        """Do the work; an exit, a cancellation or a failure of its own sets no outcome, so that a waiter leads next."""
-        try:
-            with _leading(flight):
-                flight.result = result = await work()
-            flight.landed = True
-        except Exception as error:
-            if not is_own(error):
-                flight.error = _copied(error)  # as it is now: the leader's callers may add notes to theirs
-            raise
-        finally:
-            with self._lock:
-                if self._flights.get(key) is flight:  # else another has taken over
-                    del self._flights[key]
-            flight.done.set()
-            del flight  # else the exception and this frame form a reference cycle
-        return result
-
-
-@contextmanager
-def _leading(flight: _Flight) -> Generator[None]:
-    """Mark the code of a block as a part of this work."""
-    token = _LEADING.set((*_LEADING.get(), flight))
-    try:
-        yield
-    finally:
-        reset(_LEADING, token)
-
-
-def _copied(error: Exception) -> Exception:
-    """Return a copy of an exception with its traceback; the exception itself if its class cannot be copied."""
-    try:
-        make, given, *state = cast("tuple[Any, ...]", error.__reduce_ex__(4))
-        own = make(*given)  # not by copy.copy: libraries such as Dask register copies that share their attributes
-        for attributes in filter(None, state):
-            own.__setstate__(attributes)
-        if type(own) is not type(error) or own.args != error.args:
-            return error
-        own.__notes__ = notes_of(error)
-    except Exception:  # noqa: BLE001  # a user's class may raise anything
-        return error
-    own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
-    return own.with_traceback(error.__traceback__)
-
-
-# -- entries -----------------------------------------------------------------------------------------------------------
-
 
 def key_of(json: Json) -> str:
     """Return the key of a request.
 
     Args:
-        json: What the answer depends on, as JSON; the order of keys does not matter.
+        json: The request, as JSON; the order of keys does not matter.
 
     Returns:
         The SHA-256 (hex) of its canonical text.
@@ -207,13 +78,13 @@ def key_of(json: Json) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """An entry to commit, and whether it was kept; None until then."""
+    """An entry to commit, and whether it is stored; None until then."""
 
     key: str
     body: str
-    made: float
+    created: float
     size: int
-    kept: bool | None = None
+    is_stored: bool | None = None
 
 
 class _Database(NamedTuple):
@@ -235,7 +106,7 @@ class Cache:
     A file is SQLite in WAL mode, made when it is first used (0600). An entry for which `keep` has returned survives a
     `kill -9`. Damage loses entries but never raises: a row that is not JSON is not found; a file that is damaged or of
     another format is moved aside (`.corrupt-1`); if nothing can be written, the cache continues in memory. The latter
-    two are logged to `synmod.cache`. When there is no room, the least recently used entry is deleted first.
+    two are logged to `synmod.cache`. Without room, the least recently used entry is deleted first.
 
     One Cache serves any number of modules, tasks, threads and event loops. Copies of a program share it, and a pickle
     opens the same path; a saved program does not contain it, so pass one to the loaded program.
@@ -258,9 +129,9 @@ class Cache:
     Example:
         >>> async def main(cache):
         ...     await cache.keep("question", {"answer": "Paris"})
-        ...     found = await cache.find("question")
+        ...     value = await cache.find("question")
         ...     await cache.aclose()
-        ...     return found
+        ...     return value
         >>> sm.run(main, Cache("answers.db"))
         {'answer': 'Paris'}
 
@@ -269,9 +140,9 @@ class Cache:
 
     __module__ = "synmod.cache"
     __slots__ = (
-        "__weakref__", "_commits", "_database", "_finalizer", "_lock", "_one_writer", "_uses",
-        "_waiting", "fault", "flights", "max_bytes", "path", "shared", "ttl_s",
-    )  # fmt: skip
+        *("__weakref__", "_commits", "_database", "_finalizer", "_lock", "_one_writer", "_uses", "_waiting"),
+        *("fault", "flights", "max_bytes", "path", "shared", "ttl_s"),
+    )
 
     @checks_keywords
     def __init__(
@@ -282,9 +153,9 @@ class Cache:
         ttl_s: float | None = None,
         shared: bool = True,
     ) -> None:
-        self.path = None if path is None else _checked_path(path)
+        self.path = None if path is None else _absolute_path(path)
         self.max_bytes = None if max_bytes is None else check_int("Cache: max_bytes", max_bytes, error=ConfigError)
-        self.ttl_s = checked_ttl("Cache", ttl_s)
+        self.ttl_s = None if ttl_s is None else check_seconds("Cache: ttl_s", ttl_s, error=ConfigError)
         self.shared = shared
         self.flights = SingleFlight()
         self.fault: Exception | None = None
@@ -307,7 +178,7 @@ class Cache:
             ttl_s: How many seconds old it may be; if the cache has a `ttl_s` too, the shorter one applies.
 
         Returns:
-            The frozen JSON object; None if there is none, or it is too old or damaged.
+            The frozen JSON object; None if it is missing, too old or damaged.
 
         Raises:
             ArgumentError: The key is not an ASCII text.
@@ -358,18 +229,18 @@ class Cache:
         if not isinstance(value, dict):
             raise DataError(f"A cache remembers JSON objects, not a {type(value).__name__}: write {{'value': ...}}.")
         body = _text(frozen(value, _DEEPEST))
-        entry = _Entry(key, body, wall_time(), len(body.encode()) + _ENTRY_BYTES)
+        entry = _Entry(key, body, aio.wall_time(), len(body.encode()) + _ENTRY_BYTES)
         self._waiting.append(entry)
         if self.path is None:
             self._write()
         elif not self.shared:
             await aio.checkpoint()  # commit in the next iteration, with all that are stored in this one
-        while entry.kept is None:  # a commit that had begun before does not include it
+        while entry.is_stored is None:  # a commit that had begun before does not include it
             if self.shared or self._commits % _IN_PLACE == 0:
                 await self.flights.run(("commit", os.getpid()), self._write_in_thread)
             else:
                 self._write()
-        return entry.kept
+        return entry.is_stored
 
     async def _write_in_thread(self) -> None:
         """Write in a thread, so that waiting for the disk does not block the event loop."""
@@ -416,20 +287,20 @@ class Cache:
     # -- the database -------------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        """Commit the waiting entries, and note in each whether it was kept."""
+        """Commit the waiting entries, and note in each whether it is stored."""
         with self._lock:
             entries = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
-            kept = False
+            is_stored = False
             try:
-                kept = self._commit(entries)
+                is_stored = self._commit(entries)
             finally:
                 for entry in entries:
-                    entry.kept = kept
+                    entry.is_stored = is_stored
 
     def _commit(self, entries: Sequence[_Entry]) -> bool:
         """Commit entries, and the uses since the last commit; return whether they were kept.
 
-        Entries for which there is no room are deleted, least recently used first.
+        Entries beyond `max_bytes` are deleted, least recently used first.
         """
         for _ in range(2):  # once more, in a new file, if the old one is damaged
             database = self._open()
@@ -437,11 +308,11 @@ class Cache:
             try:
                 with database.writer as writer:
                     writer.execute("BEGIN IMMEDIATE")
-                    writer.executemany(_USE, [(each,) for each in uses])
+                    writer.executemany(_USE, [(key,) for key in uses])
                     for entry in entries:
                         writer.execute("DELETE FROM entry WHERE key = ?", (entry.key,))
                         if self.max_bytes is None or entry.size <= self.max_bytes:
-                            writer.execute(_PUT, (entry.key, entry.body, entry.made, entry.size))
+                            writer.execute(_PUT, (entry.key, entry.body, entry.created, entry.size))
                         while self.max_bytes is not None and writer.execute(_OLDEST, (self.max_bytes,)).rowcount:
                             pass
                 if not self.shared and self._commits and self._commits % _IN_PLACE == 0:
@@ -473,22 +344,22 @@ class Cache:
         with self._lock:
             while self._database is None:
                 try:
-                    database = _connected(self.path, self.shared)
+                    database = _connect(self.path, self.shared)
                 except (sqlite3.Error, UnicodeError, OSError) as error:
                     if _is_damage(error) and self._move(error):
                         continue
                     self.fault = error
                     _LOG.warning("Cache %s: %s. It continues in memory.", self.path, error)
-                    database = _connected(None, self.shared)
+                    database = _connect(None, self.shared)
                 self._database = database
-                self._finalizer = weakref.finalize(self, _closed, database)
+                self._finalizer = weakref.finalize(self, _close, database)
             return self._database
 
     def _set_aside(self, database: _Database, error: Exception) -> None:
         """Close a damaged file and move it away, unless another thread has done so; the next use begins a new one."""
         with self._lock:
             if self._database is database:
-                _closed(database)
+                _close(database)
                 self._database = self._finalizer = None
                 self._move(error)
 
@@ -517,7 +388,8 @@ class Cache:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self.path, self.max_bytes, self.ttl_s, self.shared)
+        settings = {"max_bytes": self.max_bytes, "ttl_s": self.ttl_s, "shared": self.shared}
+        return partial(Cache, self.path, **settings), ()
 
     def __repr__(self) -> str:
         return f"Cache({self.path!r}, max_bytes={self.max_bytes}, ttl_s={self.ttl_s})"
@@ -532,12 +404,12 @@ def _read(body: Any) -> FrozenDict | None:
     return value if type(value) is FrozenDict else None
 
 
-def _age(made: Any) -> float:
-    """Return how many seconds ago a row was made, below 0 if a clock was set back since; NaN if it is damaged."""
-    return wall_time() - made if isinstance(made, float | int) else float("nan")
+def _age(created: Any) -> float:
+    """Return the age of a row in seconds, below 0 if a clock was set back since; NaN if it is damaged."""
+    return aio.wall_time() - created if isinstance(created, float | int) else float("nan")
 
 
-def _connected(path: str | None, shared: bool) -> _Database:
+def _connect(path: str | None, shared: bool) -> _Database:
     """Connect to a file, or to a new database in memory; a new one gets its tables.
 
     Raises:
@@ -545,7 +417,7 @@ def _connected(path: str | None, shared: bool) -> _Database:
         OSError: It cannot be written, or is another database.
     """
     if path is not None:
-        make_file(path)
+        files.make_file(path)
     writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         writer.execute("PRAGMA synchronous = OFF")  # there is no entry yet that could be lost
@@ -565,9 +437,9 @@ def _connected(path: str | None, shared: bool) -> _Database:
 
 
 def _place(path: str) -> tuple[int, int]:
-    """Return what identifies the file at a path (OSError where there is none)."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    """Return the identity of the file at a path (OSError without one)."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _prepare(writer: sqlite3.Connection) -> None:
@@ -613,26 +485,17 @@ def _is_damage(error: Exception) -> bool:
     return isinstance(error, sqlite3.Error | UnicodeError)  # UnicodeError: from a message that quotes damaged bytes
 
 
-def _closed(database: _Database) -> None:
+def _close(database: _Database) -> None:
     """Close the connections, in the process that made them."""
     if database.process == os.getpid():
         database.reader.close()
         database.writer.close()
 
 
-def checked_ttl(kind: str, ttl_s: Any) -> float | None:
-    """Return the age that entries may have.
-
-    Raises:
-        ConfigError: It is neither None nor a number above 0.
-    """
-    return None if ttl_s is None else check_seconds(f"{kind}: ttl_s", ttl_s, error=ConfigError)
-
-
-def _checked_path(path: Any) -> str:
+def _absolute_path(path: Any) -> str:
     """Return the absolute path, so that a later change of the working folder does not matter."""
     try:
-        text = path_text(path)
+        text = files.path_text(path)
     except ArgumentError:
         text = ""
     if not text:
@@ -644,8 +507,3 @@ def _check_key(key: Any) -> None:
     """Raise an ArgumentError for a key that is not ASCII text, since a file might confuse it with another."""
     if not isinstance(key, str) or not key.isascii():
         raise ArgumentError(f"A key of a cache is a short ASCII text, not {key!r:.100}: key_of(json) makes one.")
-
-
-def _remade(path: str | None, max_bytes: int | None, ttl_s: float | None, shared: bool) -> Cache:
-    """Return the Cache of a pickle: with the same file, or empty in memory."""
-    return Cache(path, max_bytes=max_bytes, ttl_s=ttl_s, shared=shared)

@@ -1,7 +1,6 @@
 """Single flight: equal work once, whoever asks, on whatever loop."""
 
 import asyncio
-import copyreg
 import threading
 import traceback
 
@@ -57,27 +56,6 @@ async def test_a_failure_reaches_all_who_waited():
     assert error.__notes__ == ["a note"]
     with pytest.raises(sm.BadReplyError):
         await flights.run(1, fail)
-
-
-async def test_what_others_register_for_copies_is_not_used(monkeypatch):
-    """Libraries that send exceptions to other processes make copies that share their attributes."""
-
-    def shared(error):
-        made = sm.BadReplyError.__new__(sm.BadReplyError, *error.args)
-        made.__dict__ = error.__dict__
-        return made
-
-    monkeypatch.setitem(copyreg.dispatch_table, sm.BadReplyError, lambda error: (shared, (error,)))
-
-    async def fail():
-        await asyncio.sleep(0)
-        raise sm.BadReplyError("bad", text="raw")
-
-    flights = SingleFlight()
-    errors = await asyncio.gather(*(flights.run(1, fail) for _ in range(3)), return_exceptions=True)
-    for number, error in enumerate(errors):
-        error.path = f"m{number}"
-    assert [error.path for error in errors] == ["m0", "m1", "m2"]
 
 
 class Stubborn(Exception):
