@@ -5,6 +5,8 @@ search among 10,000 passages takes about a millisecond by words, and about 80 by
 Must never know: the purpose of the passages, programs, saving, training.
 """
 
-from .index import FoundPassage, Index, KeywordIndex, Passage, Passages, Retrieve, VectorIndex
+from .indexes import KeywordIndex, VectorIndex
+from .retrieve import Passages, Retrieve
+from .stored import FoundPassage, Index, Passage
 
 __all__ = ["FoundPassage", "Index", "KeywordIndex", "Passage", "Passages", "Retrieve", "VectorIndex"]

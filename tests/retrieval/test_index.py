@@ -250,14 +250,14 @@ async def test_what_is_not_a_passage_is_named(make, passages, words):
 async def test_wrong_arguments_are_named(make):
     """Query, k, path, name, ids."""
     index = make()
-    with pytest.raises(sm.ArgumentError, match="query is a int"):
+    with pytest.raises(sm.ArgumentError, match="query must be a text, got int"):
         await index.search(7)
     for k in (0, 1.5, True):
         with pytest.raises(sm.ArgumentError, match="k must be"):
             await index.search("x", k)
     with pytest.raises(sm.DataError, match="too large"):
         await index.search("x", 10**30)
-    with pytest.raises(sm.DataError, match="ids: got str"):
+    with pytest.raises(sm.DataError, match="ids must be a list of them, got str"):
         await index.remove("tea")
     with pytest.raises(sm.ConfigError, match="path is 7"):
         make(7)

@@ -1,0 +1,99 @@
+"""`Retrieve`: the block that searches an index."""
+
+from typing import Any, Final, Unpack
+
+from synmod import data, errors
+from synmod.leaves import check_int, did_you_mean
+from synmod.module import Module, ModuleOptions
+from synmod.registry import register_own
+
+from .stored import FoundPassage, Index
+
+_TEXT: Final = ("string", ["string", "null"])
+
+
+@register_own()
+class Passages(data.DataModel, defer_build=True):
+    """The passages that a search found.
+
+    Attributes:
+        passages: The passages, the best first.
+    """
+
+    passages: list[FoundPassage]
+
+
+@register_own()
+class Retrieve(Module):
+    """Finds the passages of an index that fit a text in the inputs.
+
+    Args:
+        index: A `KeywordIndex`, a `VectorIndex`, or an `Index` of your own. It is held by reference: a saved program
+            holds only its name, and `sm.load(path, indexes={name: index})` supplies a live one.
+        k: How many passages at most.
+        field: The field of the inputs that holds the query; None for the only text among them.
+        return_inputs: Whether the output begins with the fields of the inputs.
+        **options: Those of `Module`.
+
+    Schemas:
+        inputs: any data model with the query
+        outputs: `passages`, a list of `id`, `text`, `metadata`, `score`; with `return_inputs` the inputs' fields first
+
+    Raises:
+        ConfigError: `index` is not an Index, or `k` not a whole number above 0. When called: the index was loaded by
+            its name alone.
+        SchemaError: The inputs have no such field ('Did you mean'), or several texts and `field` is None.
+
+    Example:
+        >>> class Question(sm.DataModel):
+        ...     question: str
+        >>> index = sm.KeywordIndex()
+        >>> added = sm.run(index.add([{"id": "sea", "text": "The sea is deep."}]))
+        >>> sm.run(Retrieve(index), Question(question="How deep is it?")).passages[0]["id"]
+        'sea'
+
+    Source: DSPy's `Retrieve`, Synalinks' knowledge retrieval; differs: no global retriever, scores come with the texts.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        k: int = 5,
+        *,
+        field: str | None = None,
+        return_inputs: bool = False,
+        **options: Unpack[ModuleOptions],
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise errors.ConfigError(f"Retrieve: index is {index!r:.100}; write a KeywordIndex or another Index.")
+        self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
+        self.index, self.field, self.return_inputs = index, field, return_inputs
+
+    async def call(self, inputs: Any) -> Any:
+        """Return the passages that the index finds for the query in the inputs."""
+        query = inputs[self._query_field(inputs)]
+        self.index.check_bound()
+        passages = Passages(passages=await self.index.search(query, self.k)).to_json_data_model()
+        return data.ops.concat(inputs, passages) if self.return_inputs else passages
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return the passages as a symbol; with `return_inputs` after the fields of the inputs."""
+        self._query_field(inputs)
+        passages = data.symbol(data.schema_of(Passages), Passages)
+        return data.ops.concat(inputs, passages) if self.return_inputs else passages
+
+    def _query_field(self, inputs: Any) -> str:
+        """Return the name of the field that holds the query.
+
+        Raises:
+            SchemaError: There is none, or it is ambiguous.
+        """
+        fields = data.parts_of(data.schema_of(inputs)).fields
+        texts = [name for name, schema in fields.items() if schema.get("type") in _TEXT]
+        if self.field in texts or (self.field is None and len(texts) == 1):
+            return self.field or texts[0]
+        hint = "" if self.field is None else did_you_mean(self.field, texts)
+        what = "no field=... names the text to search for" if self.field is None else f"no text {self.field!r}"
+        has = f"the inputs have {', '.join(texts) or 'none'}"
+        raise errors.SchemaError(f"{self.path or self.name}: {what}; {has}.{hint}")
