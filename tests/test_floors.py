@@ -9,18 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PLANTED = {
-    "upward": ("tree/walk.py", "from synmod import blocks"),
-    "circle": ("lm/words.py", "from . import prompt"),
-    "library": ("train/bench.py", "import litellm"),
+    "floors: imports only point down": ("tree/walk.py", "from synmod import blocks"),
+    "no circle of imports, in a room either": ("lm/words.py", "from . import prompt"),
+    "each library has one door": ("train/bench.py", "import litellm"),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("planted", PLANTED)
-def test_a_planted_import_is_caught(planted, tmp_path):
+@pytest.mark.parametrize("contract", PLANTED)
+def test_a_planted_import_is_caught(contract, tmp_path):
     """An import upward, a circle in a room, a library outside its door."""
     pytest.importorskip("importlinter")
-    file, line = PLANTED[planted]
+    file, line = PLANTED[contract]
     shutil.copytree(ROOT / "synmod", tmp_path / "synmod", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / "synmod" / file).open("a") as end:
@@ -28,5 +28,4 @@ def test_a_planted_import_is_caught(planted, tmp_path):
     command = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([command, "--no-cache"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "BROKEN" in done.stdout
-    assert file.removesuffix(".py").replace("/", ".") in done.stdout
+    assert f"{contract} BROKEN" in done.stdout
