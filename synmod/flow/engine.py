@@ -74,8 +74,8 @@ class Plan:
         self.waits: list[int] = [len(step.needs) + len(before.get(step.index, ())) for step in steps]
         self.sources: list[int] = [index for index, count in enumerate(self.waits) if not count]
         for index, earlier in before.items():
-            for each in earlier:
-                steps[each].then.append(index)
+            for needed_step in earlier:
+                steps[needed_step].then.append(index)
         waiting: list[list[int]] = [[] for _ in flow.symbols]
         for step in steps:
             for number in step.needs:
@@ -122,7 +122,7 @@ def _template(argument: Any) -> Template:
     return _NEST, argument
 
 
-def _filled(kind: int, what: Any, values: list[Any]) -> Any:
+def _fill(kind: int, what: Any, values: list[Any]) -> Any:
     """Make one argument from its template and the values at hand."""
     if kind == _VALUE:
         return values[what]
@@ -198,7 +198,7 @@ class _Run:
         ready = list(self.plan.sources)
         for number, value in zip(self.plan.inputs, inputs, strict=True):
             self._put(number, value, ready)
-        return self._settled(ready)
+        return self._run_ready_operators(ready)
 
     async def follow(self, index: int) -> Sequence[int]:
         """Run a step in place, and then the single step that it makes ready, and so on.
@@ -209,10 +209,10 @@ class _Run:
         ready: Sequence[int] = (index,)
         while len(ready) == 1:
             step = steps[ready[0]]
-            args = [values[what] if kind == _VALUE else _filled(kind, what, values) for kind, what in step.args]
+            args = [values[what] if kind == _VALUE else _fill(kind, what, values) for kind, what in step.args]
             kwargs: Any = None
             if step.kwargs:
-                kwargs = {name: _filled(kind, what, values) for name, (kind, what) in step.kwargs.items()}
+                kwargs = {name: _fill(kind, what, values) for name, (kind, what) in step.kwargs.items()}
             self._drop(step)
             call = step.module(*args) if kwargs is None else step.module(*args, **kwargs)
             del args, kwargs  # a value that nothing else needs is freed as soon as the step releases it
@@ -240,19 +240,19 @@ class _Run:
         ready: list[int] = []
         if step.output >= 0:
             if output is not None and not (type(output) is JsonDataModel and output._schema is step.schema):
-                output = _conformed(output, self.plan.symbols[step.output], _place(step))
+                output = _conform(output, self.plan.symbols[step.output], _place(step))
             self._put(step.output, output, ready)
         elif output is None:  # a step that was skipped: None stands for every output
             for number in step.numbers:
                 self._put(number, None, ready)
         else:
-            for number, value in _conformed_nest(step.gives, output, self.plan.symbols, _place(step)):
+            for number, value in _conform_nest(step.gives, output, self.plan.symbols, _place(step)):
                 self._put(number, value, ready)
         for index in step.then:
             self._waits[index] -= 1
             if not self._waits[index]:
                 ready.append(index)
-        return self._settled(ready) if ready else ready
+        return self._run_ready_operators(ready) if ready else ready
 
     def _put(self, number: int, value: Any, ready: list[int]) -> None:
         """Store a value for its consumers, and add those that wait for nothing more to `ready`."""
@@ -265,7 +265,7 @@ class _Run:
             if not waits[index]:
                 ready.append(index)
 
-    def _settled(self, ready: list[int]) -> list[int]:
+    def _run_ready_operators(self, ready: list[int]) -> list[int]:
         """Run the operators among the ready steps, and what they make ready; return the module steps in step order."""
         if len(ready) == 1 and self.plan.steps[ready[0]].op is None:
             return ready
@@ -275,7 +275,7 @@ class _Run:
             if step.op is None:
                 modules.append(index)
                 continue
-            args = [_filled(kind, what, self.values) for kind, what in step.args]
+            args = [_fill(kind, what, self.values) for kind, what in step.args]
             self._drop(step)
             self._put(step.output, step.plan.apply(args, _place(step)), ready)
         if len(modules) > 1:
@@ -317,7 +317,7 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
 # -- outputs checked against the record ------------------------------------------------------------------------------
 
 
-def _conformed(value: Any, declared: Declared, where: str) -> Any:
+def _conform(value: Any, declared: Declared, where: str) -> Any:
     """Return `value` with the recorded schema, None as it is; raise an error that begins with `where`."""
     if value is None:
         return None
@@ -333,7 +333,7 @@ def _conformed(value: Any, declared: Declared, where: str) -> Any:
     return value_from(value, declared.schema, declared.data_model, where)
 
 
-def _conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
+def _conform_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
     """Pair the numbers of a step's outputs with the returned values, each checked against its schema."""
     pairs = aligned(gives, output)
     if pairs is None:
@@ -344,7 +344,7 @@ def _conformed_nest(gives: Any, output: Any, symbols: Sequence[Declared], where:
     for path, ref, value in pairs:
         if isinstance(ref, SymbolRef):
             place = f"{where}, output {'/'.join(map(str, path))}"
-            yield ref.index, _conformed(value, symbols[ref.index], place)
+            yield ref.index, _conform(value, symbols[ref.index], place)
 
 
 def _place(step: PlannedStep) -> str:

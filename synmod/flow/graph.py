@@ -108,7 +108,7 @@ def record_call(
         aside: What the call leaves in addition to its outputs.
     """
     _remember(
-        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declared, outputs), aside), outputs
+        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), aside), outputs
     )
 
 
@@ -116,10 +116,10 @@ def record_operation(
     name: str, plan: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: SymbolicDataModel
 ) -> None:
     """Record an operation in the symbol that it returns, with the plan that fixes its field names."""
-    _remember(Step(None, name, plan, tuple(map(_constant, args)), _constants(kwargs), _declared(output)), output)
+    _remember(Step(None, name, plan, tuple(map(_constant, args)), _constants(kwargs), _declare_leaf(output)), output)
 
 
-def declared_of(symbol: SymbolicDataModel, *, optional: bool = False) -> Declared:
+def declare_symbol(symbol: SymbolicDataModel, *, optional: bool = False) -> Declared:
     """Return what a symbol declares, without its history."""
     return Declared(symbol._schema, symbol._model, symbol._label, optional)
 
@@ -136,9 +136,9 @@ def _remember(step: Step, outputs: Any) -> None:
             leaf._origin = Origin(step, index)
 
 
-def _declared(leaf: Any) -> Any:
+def _declare_leaf(leaf: Any) -> Any:
     """Turn an output symbol into what it declares; None stays."""
-    return None if leaf is None else declared_of(leaf)
+    return None if leaf is None else declare_symbol(leaf)
 
 
 def _constants(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -275,23 +275,23 @@ def _missing(symbol: SymbolicDataModel, path: list[str], goal: str) -> str:
     if len(path) > _STEPS_SHOWN:
         left_out = len(path) - _STEPS_SHOWN
         path = [*path[: _STEPS_SHOWN // 2], f"... {left_out} more ...", *path[-_STEPS_SHOWN // 2 :]]
-    shown = " -> ".join([repr(symbol._label), *path, goal])
-    return f"the source {symbol._label!r} is not among the inputs; the path from it: {shown}. Add it to `inputs`."
+    way = " -> ".join([repr(symbol._label), *path, goal])
+    return f"the source {symbol._label!r} is not among the inputs; the path from it: {way}. Add it to `inputs`."
 
 
 def _not_symbols(kind: str, nest: Any) -> list[str]:
     """Return which leaves are not symbols, and what to write instead."""
-    found = leaves_with_path(nest)
-    if not found:
+    parts = leaves_with_path(nest)
+    if not parts:
         return [f"there is no {kind}: pass a symbol or a nest of symbols."]
     return [
-        f"{kind}{' ' + _place(path) if path else ''} is {_described(leaf)}"
-        for path, leaf in found
+        f"{kind}{' ' + _place(path) if path else ''} is {_describe(leaf)}"
+        for path, leaf in parts
         if not isinstance(leaf, SymbolicDataModel)
     ]
 
 
-def _described(leaf: Any) -> str:
+def _describe(leaf: Any) -> str:
     """Describe a leaf that is not a symbol, with the remedy; a coroutine is closed, since it will not be awaited."""
     if inspect.iscoroutine(leaf):
         leaf.close()
@@ -401,15 +401,15 @@ class FlowGraph:
     def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
         """Replace every constant argument `x` by `fn(x)`; return the same graph if nothing changes."""
 
-        def changed(leaf: Any) -> Any:
+        def map_leaf(leaf: Any) -> Any:
             return leaf if leaf is None or isinstance(leaf, SymbolRef) else fn(leaf)
 
-        def fixed(step: FlowStep) -> FlowStep:
-            given = step.args, dict(step.kwargs)
-            new = map_leaves(changed, given)
-            return step if new is given else replace(step, args=new[0], kwargs=new[1])
+        def map_step(step: FlowStep) -> FlowStep:
+            arguments = step.args, dict(step.kwargs)
+            new = map_leaves(map_leaf, arguments)
+            return step if new is arguments else replace(step, args=new[0], kwargs=new[1])
 
-        steps = tuple(map(fixed, self.steps))
+        steps = tuple(map(map_step, self.steps))
         return self if all(map(operator.is_, steps, self.steps)) else replace(self, steps=steps)
 
 
@@ -424,8 +424,8 @@ def record_graph(inputs: Any, outputs: Any, steps: Sequence[Step], key: Callable
     """
     table = _Table()
     refs_in = map_leaves(table.input, inputs)
-    made = [_record_step(step, table, key) for step in steps]
-    return FlowGraph(tuple(table.symbols), refs_in, map_leaves(table.reference, outputs), tuple(made))
+    recorded = [_record_step(step, table, key) for step in steps]
+    return FlowGraph(tuple(table.symbols), refs_in, map_leaves(table.reference, outputs), tuple(recorded))
 
 
 class _Table:
@@ -439,9 +439,9 @@ class _Table:
         """Number an input; it may have a history, which ends here."""
         origin: Origin | None = symbol._origin
         self.numbers[key_of(symbol)] = len(self.symbols)
-        return self._add(declared_of(symbol, optional=origin is not None and origin.optional))
+        return self._add(declare_symbol(symbol, optional=origin is not None and origin.optional))
 
-    def given(self, step: Step, index: int, declared: Declared) -> SymbolRef:
+    def output(self, step: Step, index: int, declared: Declared) -> SymbolRef:
         """Number an output of a step; if an input replaces it, its number is not used."""
         self.numbers.setdefault((id(step), index), len(self.symbols))
         return self._add(declared)
@@ -458,9 +458,9 @@ class _Table:
 def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowStep:
     """Record one step, its arguments before its outputs."""
     args, kwargs = map_leaves(table.reference, (step.args, dict(step.kwargs)))
-    given = [declared and table.given(step, index, declared) for index, declared in enumerate(leaves(step.gives))]
+    outputs = [declared and table.output(step, index, declared) for index, declared in enumerate(leaves(step.gives))]
     node = None if step.module is None else key(step.module)
-    return FlowStep(node, step.op, args, kwargs, pack(step.gives, iter(given)), step.plan)
+    return FlowStep(node, step.op, args, kwargs, pack(step.gives, iter(outputs)), step.plan)
 
 
 # -- symbols and steps from a record ---------------------------------------------------------------------------------
@@ -476,18 +476,18 @@ def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, t
     Returns:
         The nest of inputs, the nest of outputs, and the steps; the outputs remember the steps.
     """
-    made: dict[int, SymbolicDataModel] = {}
+    symbols: dict[int, SymbolicDataModel] = {}
 
     def live(leaf: Any) -> Any:
-        return made[leaf.index] if isinstance(leaf, SymbolRef) else leaf
+        return symbols[leaf.index] if isinstance(leaf, SymbolRef) else leaf
 
-    def make(ref: SymbolRef, origin: Origin) -> None:
-        made[ref.index] = symbol_of(flow.symbols[ref.index])
-        made[ref.index]._origin = origin
+    def add_symbol(ref: SymbolRef, origin: Origin) -> None:
+        symbols[ref.index] = symbol_of(flow.symbols[ref.index])
+        symbols[ref.index]._origin = origin
 
     inputs: list[SymbolRef] = leaves(flow.inputs)
     for ref in inputs:
-        make(ref, Origin(None, optional=flow.symbols[ref.index].optional))
+        add_symbol(ref, Origin(None, optional=flow.symbols[ref.index].optional))
     steps: list[Step] = []
     for record in flow.steps:
         module = None if record.node is None else modules[record.node]
@@ -497,6 +497,6 @@ def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, t
         step = Step(module, record.op, record.plan, args, kwargs, gives)
         for index, ref in enumerate(refs):
             if ref is not None:
-                make(ref, Origin(step, index))
+                add_symbol(ref, Origin(step, index))
         steps.append(step)
     return map_leaves(live, flow.inputs), map_leaves(live, flow.outputs), tuple(steps)

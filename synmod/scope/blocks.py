@@ -79,11 +79,11 @@ def _earlier(old: Any, new: Any) -> Any:
 
 def join_distinct(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values of all blocks, outermost first, each once, at its first place."""
-    found = list(old)
-    for one in new:
-        if not any(one is known for known in found):
-            found.append(one)
-    return tuple(found)
+    distinct = list(old)
+    for value in new:
+        if not any(value is earlier for earlier in distinct):
+            distinct.append(value)
+    return tuple(distinct)
 
 
 _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -100,10 +100,10 @@ AMBIENT: ContextVar[Ambient | None] = ContextVar("synmod_ambient", default=None)
 
 def effective(record: Ambient | None) -> Ambient | None:
     """Return the live part of `record`: itself while all its blocks are open, else a record of the open ones."""
-    one = record
-    while one is not None and one.entry.live:
-        one = one.parent
-    if one is None or record is None:
+    outer = record
+    while outer is not None and outer.entry.live:
+        outer = outer.parent
+    if outer is None or record is None:
         return record
     around = effective(record.parent)
     return Ambient(around, record.entry) if record.entry.live else around

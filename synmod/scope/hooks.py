@@ -338,10 +338,10 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]
         record: The open blocks, from `ambient()`.
         own: The hooks of the module.
     """
-    found: tuple[Hook, ...] = () if record is None else record.hooks
-    if not (found or own) or _IN_A_HOOK.get():
+    of_blocks: tuple[Hook, ...] = () if record is None else record.hooks
+    if not (of_blocks or own) or _IN_A_HOOK.get():
         return ()
-    return join_distinct(found, own) if own else found
+    return join_distinct(of_blocks, own) if own else of_blocks
 
 
 def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:

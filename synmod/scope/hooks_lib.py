@@ -150,17 +150,17 @@ def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
         "synmod.path": event.path,
         "synmod.phase": event.phase,
     }
-    given = {**params, "max_tokens": params.get("max_completion_tokens", params.get("max_tokens"))}
+    options = {**params, "max_tokens": params.get("max_completion_tokens", params.get("max_tokens"))}
     for param in _PARAMS:
-        if isinstance(given.get(param), (int, float, str)):
-            attributes[f"gen_ai.request.{param}"] = given[param]
+        if isinstance(options.get(param), (int, float, str)):
+            attributes[f"gen_ai.request.{param}"] = options[param]
     if stop := params.get("stop"):
         attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
     if content:
         turns: Any = plain(getattr(event.request, "messages", None)) or []
         system = [part for turn in turns if turn.get("role") == "system" for part in _parts(turn)]
-        others = [{"role": turn.get("role"), "parts": _parts(turn)} for turn in turns if turn.get("role") != "system"]
-        attributes["gen_ai.input.messages"] = _json_text(others)
+        messages = [{"role": turn.get("role"), "parts": _parts(turn)} for turn in turns if turn.get("role") != "system"]
+        attributes["gen_ai.input.messages"] = _json_text(messages)
         if system:
             attributes["gen_ai.system_instructions"] = _json_text(system)
     return attributes

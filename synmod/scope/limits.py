@@ -209,13 +209,13 @@ class Spent:
     cost_usd: float = 0.0
     tool_calls: int = 0
 
-    def __add__(self, other: "Spent") -> "Spent":
-        calls, tool_calls = self.calls + other.calls, self.tool_calls + other.tool_calls
-        return Spent(calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd, tool_calls)
+    def __add__(self, more: "Spent") -> "Spent":
+        calls, tool_calls = self.calls + more.calls, self.tool_calls + more.tool_calls
+        return Spent(calls, self.tokens + more.tokens, self.cost_usd + more.cost_usd, tool_calls)
 
-    def __sub__(self, other: "Spent") -> "Spent":
-        calls, tool_calls = self.calls - other.calls, self.tool_calls - other.tool_calls
-        return Spent(calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd, tool_calls)
+    def __sub__(self, less: "Spent") -> "Spent":
+        calls, tool_calls = self.calls - less.calls, self.tool_calls - less.tool_calls
+        return Spent(calls, self.tokens - less.tokens, self.cost_usd - less.cost_usd, tool_calls)
 
 
 _LOCK: Final = leaves.aio.lock()
@@ -229,27 +229,27 @@ class Account:
     Attributes:
         limits: The given limits, by name.
         settled: What was actually spent.
-        held: What is reserved for requests under way.
+        reserved: What is reserved for requests under way.
     """
 
-    __slots__ = ("held", "limits", "settled")
+    __slots__ = ("limits", "reserved", "settled")
 
     def __init__(self, limits: dict[str, float]) -> None:
         self.limits = limits
-        self.settled = self.held = Spent()
+        self.settled = self.reserved = Spent()
 
     @property
     def used(self) -> Spent:
         """What was spent so far, including what is reserved for requests under way."""
         with _LOCK:
-            return self.settled + self.held
+            return self.settled + self.reserved
 
-    def refusal(self, wanted: Spent) -> str | None:
+    def refusal(self, request: Spent) -> str | None:
         """Return a text about the first limit without room, None if all have room."""
         for name, limit in self.limits.items():
-            taken, more = getattr(self.used, name), getattr(wanted, name)
-            if taken + more > limit * (1 + _ROUNDING):
-                return f"the budget allows {name}={limit:g}; {taken:g} used, {more:g} more needed"
+            used, more = getattr(self.used, name), getattr(request, name)
+            if used + more > limit * (1 + _ROUNDING):
+                return f"the budget allows {name}={limit:g}; {used:g} used, {more:g} more needed"
         return None
 
     def __repr__(self) -> str:
@@ -262,16 +262,16 @@ class Reservation:
     Only the first call of either has an effect. A context manager that releases it on leaving if neither was called.
     """
 
-    __slots__ = ("_accounts", "_held")
+    __slots__ = ("_accounts", "_reserved")
 
-    def __init__(self, accounts: tuple[Account, ...], held: Spent) -> None:
+    def __init__(self, accounts: tuple[Account, ...], reserved: Spent) -> None:
         self._accounts = accounts
-        self._held = held
+        self._reserved = reserved
 
     def settle(self, usage: Usage) -> None:
         """Spend what a request used: the reserved calls, its tokens, and its cost if that is known."""
         tokens = usage.prompt_tokens + usage.completion_tokens
-        self._close(Spent(self._held.calls, tokens, usage.cost_usd or 0.0, self._held.tool_calls))
+        self._close(Spent(self._reserved.calls, tokens, usage.cost_usd or 0.0, self._reserved.tool_calls))
 
     def release(self) -> None:
         """Give the reservation back: nothing was spent."""
@@ -282,7 +282,7 @@ class Reservation:
         with _LOCK:
             accounts, self._accounts = self._accounts, ()
             for account in accounts:
-                account.held -= self._held
+                account.reserved -= self._reserved
                 account.settled += spent
 
     def __enter__(self) -> Self:
@@ -326,8 +326,8 @@ class budget(Block):  # noqa: N801  # read as a word: `with sm.budget(calls=10) 
         tool_calls: int | None = None,
     ) -> None:
         super().__init__()
-        given = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
-        self._limits = {name: _limit(name, value) for name, value in given.items() if value is not None}
+        limits = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+        self._limits = {name: _limit(name, value) for name, value in limits.items() if value is not None}
         if not self._limits:
             raise errors.ArgumentError("budget() got no limit: give calls=, tokens=, cost_usd= or tool_calls=.")
 
@@ -366,18 +366,18 @@ def reserve(
 
     Source: two-phase accounting.
     """
-    record, wanted = ambient(), Spent(calls, tokens, cost_usd, tool_calls)
+    record, request = ambient(), Spent(calls, tokens, cost_usd, tool_calls)
     accounts: tuple[Account, ...] = () if record is None else record.budgets
     with _LOCK:
         for account in reversed(accounts):
-            if refusal := account.refusal(wanted):
+            if refusal := account.refusal(request):
                 place = place_name(where) or "outside module calls"
                 error = errors.BudgetExceeded(f"{place}: {refusal}. Raise the limit in sm.budget(...).")
                 error.account = account
                 raise error
         for account in accounts:
-            account.held += wanted
-    return Reservation(accounts, wanted)
+            account.reserved += request
+    return Reservation(accounts, request)
 
 
 # -- usage -------------------------------------------------------------------------------------------------------------

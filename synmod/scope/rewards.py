@@ -77,13 +77,13 @@ class BoundReward:
 
     Args:
         reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` passes
-            on its arguments (`**offered`) lists the names that it takes in `asks_for`.
-        offered: The names that it may take; `y_pred` and `y_true` are other names for `outputs` and `target`.
+            on its arguments (`**values`) lists the names that it takes in `asks_for`.
+        allowed: The names that it may take; `y_pred` and `y_true` are other names for `outputs` and `target`.
         what: Its name in messages.
         range: The lowest and the highest score; None for the attribute `range` of the reward, or any score.
 
     Attributes:
-        asks_for: The names of `offered` that it takes.
+        asks_for: The names of `allowed` that it takes.
         lowest: The lowest score of its `range`; 0.0 where there is none.
 
     Raises:
@@ -95,28 +95,28 @@ class BoundReward:
     def __init__(
         self,
         reward: Any,
-        offered: Iterable[str],
+        allowed: Iterable[str],
         *,
         what: str = "the reward",
         range: tuple[float, float] | None = None,  # noqa: A002  # the attribute of a reward
     ) -> None:
         self._what = what
-        asked: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
+        function: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
         needs_target: bool | None = getattr(reward, "needs_target", None)
         is_reward = needs_target is not None  # a reward, unlike a module, has no frame of its own
-        self._function = reward if callable(reward) and not is_reward else asked
-        names = tuple(offered)
+        self._function = reward if callable(reward) and not is_reward else function
+        names = tuple(allowed)
         if not callable(self._function):
             raise errors.ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
-        wanted: Iterable[str] | None = getattr(reward, "asks_for", None)
+        asks_for: Iterable[str] | None = getattr(reward, "asks_for", None)
         try:
-            parameters = [*inspect.signature(asked).parameters.values()]
+            parameters = [*inspect.signature(function).parameters.values()]
         except (TypeError, ValueError):
             raise errors.ArgumentError(
                 f"{what}: the parameters of {reward!r:.80} cannot be read: wrap it in a function."
             ) from None
-        if wanted is not None:
-            parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(wanted)]
+        if asks_for is not None:
+            parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(asks_for)]
         self._by_place: list[str] = []
         """The offered names that positional-only parameters take."""
         self._by_name: dict[str, str] = {}
@@ -141,21 +141,21 @@ class BoundReward:
         self.lowest = self._range[0] if math.isfinite(self._range[0]) else 0.0
         self._needs_target = needs_target
 
-    async def __call__(self, **offered: Any) -> Feedback:
+    async def __call__(self, **values: Any) -> Feedback:
         """Return the feedback on one output, computed in phase `reward`; a number becomes a Feedback.
 
         Args:
-            offered: A value for each name that it may take.
+            values: A value for each name that it may take.
 
         Raises:
             CallError: It needs a target and there is none; it returned neither a finite number, a bool nor a Feedback
                 with such scores; or its score is outside its `range`.
             Exception: What it raised.
         """
-        if self._needs_target and offered.get("target") is None:
-            raise errors.CallError(f"{self._what} needs a target, and example {offered.get('example_id')!r} has none.")
+        if self._needs_target and values.get("target") is None:
+            raise errors.CallError(f"{self._what} needs a target, and example {values.get('example_id')!r} has none.")
         with phase("reward"):
-            result = self.call(offered)
+            result = self.call(values)
             if not isinstance(result, float | int | Feedback) and inspect.isawaitable(result):  # hot: nearly all are
                 result = await result
         return self.feedback(result)
@@ -169,7 +169,7 @@ class BoundReward:
         if not isinstance(result, Feedback):
             return Feedback(self._in_range(result))
         words = [result.critique or "", *result.parts.values()]
-        if not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not all(isinstance(word, str) for word in words):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise errors.CallError(f"{self._what} returned {result!r:.200}; critique and parts of a Feedback are text.")
         score = None if result.score is None else self._in_range(result.score)
         if score is result.score and result.objectives == {}:  # hot: nearly all are
@@ -177,10 +177,10 @@ class BoundReward:
         objectives = {name: self._finite(value) for name, value in result.objectives.items()}
         return replace(result, score=score, objectives=objectives)
 
-    def call(self, offered: Mapping[str, Any]) -> Any:
+    def call(self, values: Mapping[str, Any]) -> Any:
         """Call the function with the values that it takes; return its result unchecked, an awaitable if it is async."""
-        named = {name: offered[source] for name, source in self._by_name.items()}
-        return self._function(*[offered[source] for source in self._by_place], **named)
+        keywords = {name: values[source] for name, source in self._by_name.items()}
+        return self._function(*[values[source] for source in self._by_place], **keywords)
 
     def _in_range(self, value: Any) -> float:
         """Return a score as a float."""

@@ -41,12 +41,12 @@ def plain(x: Any, depth: int = 0) -> Any:
             return str.__str__(x)
         if isinstance(x, float):
             return float(x) if math.isfinite(x) else repr(float(x))
-        return "..." if depth > _DEEPEST else _written(x, depth + 1)
+        return "..." if depth > _DEEPEST else _compound_json(x, depth + 1)
     except Exception:  # noqa: BLE001  # a hook never breaks a call, and a user's value may raise anything
         return f"<{type(x).__name__}>"
 
 
-def _written(x: Any, depth: int) -> Any:
+def _compound_json(x: Any, depth: int) -> Any:
     """Return a value that is neither a number nor a text as JSON."""
     if isinstance(x, data.SymbolicDataModel):
         return x.get_schema()
@@ -222,8 +222,8 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
     error = " ".join((call["error"] or "").split())
     yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))
     inside = in_order_of_start(call.get("children", ()), call.get("lm_calls", ()))
-    for left, each in zip(reversed(range(len(inside))), inside, strict=True):
-        yield from _lines(each, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
+    for left, call_inside in zip(reversed(range(len(inside))), inside, strict=True):
+        yield from _lines(call_inside, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
 
 
 def in_order_of_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ def check_phase(name: object) -> str:
 class _Summed(Protocol):
     """A record that can be added to others of its class."""
 
-    def __add__(self, other: Self, /) -> Self: ...
+    def __add__(self, more: Self, /) -> Self: ...
 
 
 R = TypeVar("R", bound=_Summed)
@@ -65,18 +65,18 @@ class Usage:
     cost_usd: float | None = 0.0
     estimated: bool = False
 
-    def __add__(self, other: Usage) -> Usage:
-        costs = [usage.cost_usd for usage in (self, other) if usage.calls or usage.cost_usd]
-        known = [cost for cost in costs if cost is not None]
+    def __add__(self, more: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, more) if usage.calls or usage.cost_usd]
+        priced = [cost for cost in costs if cost is not None]
         return Usage(
-            self.calls + other.calls,
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            None if costs and not known else sum(known, 0.0),  # None where calls were made, and no price is known
-            self.estimated or other.estimated,
+            self.calls + more.calls,
+            self.requests + more.requests,
+            self.prompt_tokens + more.prompt_tokens,
+            self.completion_tokens + more.completion_tokens,
+            self.cached_tokens + more.cached_tokens,
+            self.reasoning_tokens + more.reasoning_tokens,
+            None if costs and not priced else sum(priced, 0.0),  # None where calls were made, and no price is known
+            self.estimated or more.estimated,
         )
 
 
@@ -101,8 +101,8 @@ class PerPhase(Generic[R]):
     def add(self, record: R, phase: str) -> None:
         """Add a record to the sum of a phase."""
         with self._lock:
-            known = self._by_phase.get(phase)
-            self._by_phase[phase] = record if known is None else known + record
+            total = self._by_phase.get(phase)
+            self._by_phase[phase] = record if total is None else total + record
 
     def total(self) -> R:
         """Return the sum of all phases at one moment."""
@@ -169,12 +169,12 @@ class PhaseCounters:
     failed: int = 0
     cancelled: int = 0
 
-    def __add__(self, other: PhaseCounters) -> PhaseCounters:
+    def __add__(self, more: PhaseCounters) -> PhaseCounters:
         return PhaseCounters(
-            self.invocations + other.invocations,
-            self.elapsed_s + other.elapsed_s,
-            self.failed + other.failed,
-            self.cancelled + other.cancelled,
+            self.invocations + more.invocations,
+            self.elapsed_s + more.elapsed_s,
+            self.failed + more.failed,
+            self.cancelled + more.cancelled,
         )
 
 
@@ -210,9 +210,9 @@ class CallCounters(PerPhase[PhaseCounters]):
     def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
         """Count an entry call that returned or failed."""
         with self._lock:
-            known = self._by_phase.get(phase, self._zero)
+            total = self._by_phase.get(phase, self._zero)
             self._by_phase[phase] = PhaseCounters(
-                known.invocations + 1, known.elapsed_s + elapsed_s, known.failed + failed, known.cancelled
+                total.invocations + 1, total.elapsed_s + elapsed_s, total.failed + failed, total.cancelled
             )
 
     def count_cancelled(self, phase: str) -> None:

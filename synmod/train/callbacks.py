@@ -208,7 +208,7 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, progress: flow.Progress | Literal[False] | None = None) -> None:
-        self._shown = flow.shown(progress)
+        self._shown = flow.open_progress(progress)
         self._seen = 0
 
     def on_train_begin(self, moment: Moment) -> None:

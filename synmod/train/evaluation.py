@@ -150,7 +150,7 @@ async def evaluate_on(
     memories = tree.state(program, tree.Memory) if first is None else first
     rows, output = await rows_to_score(data, y, program, builds=executor is None)
     checks = target_checks(output, judge, measures.given)
-    folder, bar = run_from(run), flow.shown(progress)
+    folder, bar = run_from(run), flow.open_progress(progress)
     if isinstance(rows, list):
         check_targets(cast("list[Example]", rows), checks, judge)
     opened: Any = nullcontext(Journal())
@@ -233,7 +233,7 @@ class _Evaluator:
     failure_score: float | Literal["lowest"] | None
     samples: int
     keep_results: bool
-    bar: flow.Shown
+    bar: flow.SafeProgress
 
     def __post_init__(self) -> None:
         self._is_checked = False

@@ -4,18 +4,18 @@ import io
 import logging
 
 import synmod as sm
-from synmod.flow import map_concurrently, shown
+from synmod.flow import map_concurrently, open_progress
 
 
 def test_the_protocol_stands_at_the_front_door():
     """Where those who write one of their own look for it."""
-    assert sm.Progress.__module__ == "synmod.flow.concurrency"
+    assert sm.Progress.__module__ == "synmod.flow.progress"
 
 
 def test_nothing_is_shown_where_nobody_looks(capsys):
     """Standard error of a test is no terminal; False is nothing anywhere."""
     for progress in (None, False):
-        told = shown(progress)
+        told = open_progress(progress)
         told.begin("x", 1)
         told.advance(1)
         told.end("done")
@@ -32,7 +32,7 @@ def test_a_terminal_of_80_columns_shows_the_mean_score(monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "24")
-    followed = shown(None)
+    followed = open_progress(None)
     followed.begin("evaluate", 200)
     for done in range(1, 201):
         followed.advance(1, score=done / 1000, failed=3, cost_usd=0.01234, in_flight=64)
@@ -46,7 +46,7 @@ def test_a_terminal_of_80_columns_shows_the_mean_score(monkeypatch):
 def test_the_bar_is_redrawn_ten_times_a_second_at_most(monkeypatch):
     """However often it moves on."""
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
-    followed = shown(None)
+    followed = open_progress(None)
     followed.begin("x", None)
     for _ in range(5_000):
         followed.advance(1)
