@@ -232,7 +232,7 @@ class Cached(Returning[R]):
     reads stale outputs.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"cache"})
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class Agent(Generator[M]):
     Source: ReAct (Yao et al. 2022), pydantic-ai's agents, Synalinks' `FunctionCallingAgent`.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
     _opening: ClassVar[str] = "Call tools for what you do not know, then answer."
 
     def __init__(

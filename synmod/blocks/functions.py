@@ -114,7 +114,7 @@ class Lambda(Module):
     Source: Keras' `Lambda`; differs: code is never saved.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec", "_is_declared", "_may_return_none"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"output_spec", "_is_declared", "_may_return_none"})
 
     def __init__(self, fn: Callable[..., Any], *, output: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)

@@ -152,7 +152,7 @@ class Generator(Module, Generic[M]):
     Source: Synalinks' `Generator`, DSPy's `Predict`; differs: nothing is recorded by calls, prompts are data.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset(
+    graph_ignored: ClassVar[frozenset[str]] = frozenset(
         {"_form", "_layout", "_settings", "_return_inputs", "output_spec"}
     )
 

@@ -93,7 +93,7 @@ class Tool(Module):
     Source: pydantic-ai's and Synalinks' tools; differs: a module, traced, saved and tested like any other.
     """
 
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
 
     def __init__(
         self,

@@ -43,9 +43,9 @@ class PlannedStep:
         self.args: tuple[Template, ...] = tuple(map(_template, step.args))
         self.kwargs: dict[str, Template] = {name: _template(value) for name, value in step.kwargs.items()}
         self.needs: tuple[int, ...] = tuple(dict.fromkeys(step.needs))
-        self.gives = step.gives
-        self.numbers: list[int] = [ref.index for ref in leaves(step.gives) if ref is not None]
-        self.output: int = step.gives.index if isinstance(step.gives, SymbolRef) else -1
+        self.outputs = step.outputs
+        self.numbers: list[int] = [ref.index for ref in leaves(step.outputs) if ref is not None]
+        self.output: int = step.outputs.index if isinstance(step.outputs, SymbolRef) else -1
         self.schema: Schema | None = symbols[self.output].schema if self.output >= 0 else None
         self.then: list[int] = []
 
@@ -246,7 +246,7 @@ class _Run:
             for number in step.numbers:
                 self._put(number, None, ready)
         else:
-            for number, value in _conform_nest(step.gives, output, self.plan.symbols, _place(step)):
+            for number, value in _conform_nest(step.outputs, output, self.plan.symbols, _place(step)):
                 self._put(number, value, ready)
         for index in step.then:
             self._waits[index] -= 1
@@ -333,13 +333,13 @@ def _conform(value: Any, declared: Declared, where: str) -> Any:
     return value_from(value, declared.schema, declared.data_model, where)
 
 
-def _conform_nest(gives: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
+def _conform_nest(recorded: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
     """Pair the numbers of a step's outputs with the returned values, each checked against its schema."""
-    pairs = aligned(gives, output)
+    pairs = aligned(recorded, output)
     if pairs is None:
         raise CallError(
-            f"{where}: the step was recorded as returning {_shape(gives)}, but returned {_shape(output)}: return the "
-            "same structure as the symbolic call, or None."
+            f"{where}: the step was recorded as returning {_shape(recorded)}, but returned {_shape(output)}: return "
+            "the same structure as the symbolic call, or None."
         )
     for path, ref, value in pairs:
         if isinstance(ref, SymbolRef):

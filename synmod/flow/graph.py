@@ -60,8 +60,8 @@ class Step:
         plan: The operator's plan, made when it was recorded.
         args: Positional arguments: nests of symbols, values and None.
         kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
-        gives: The output's structure with a `Declared` at the place of each symbol.
-        aside: What the call leaves in addition to its outputs, for rooms above; None for nothing.
+        outputs: The output's structure with a `Declared` at the place of each symbol.
+        side_effects: What the call leaves in addition to its outputs, for rooms above; None for nothing.
     """
 
     module: Any
@@ -69,8 +69,8 @@ class Step:
     plan: Any
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    gives: Any
-    aside: Mapping[Any, Any] | None = None
+    outputs: Any
+    side_effects: Mapping[Any, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class Step:
         return tuple(x for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolicDataModel))
 
     def __repr__(self) -> str:
-        return f"Step({self.name}: {', '.join(str(x._label) for x in self.inputs)} -> {leaves(self.gives)})"
+        return f"Step({self.name}: {', '.join(str(x._label) for x in self.inputs)} -> {leaves(self.outputs)})"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -96,7 +96,11 @@ class Origin:
 
 
 def record_call(
-    module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any, aside: Mapping[Any, Any] | None = None
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    outputs: Any,
+    side_effects: Mapping[Any, Any] | None = None,
 ) -> None:
     """Record a symbolic call in the symbols that it returns.
 
@@ -105,10 +109,11 @@ def record_call(
         args: Positional arguments as `call` gets them.
         kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
         outputs: A nest of fresh symbols, with None where there is no output.
-        aside: What the call leaves in addition to its outputs.
+        side_effects: What the call leaves in addition to its outputs.
     """
     _remember(
-        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), aside), outputs
+        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), side_effects),
+        outputs,
     )
 
 
@@ -346,7 +351,7 @@ class FlowStep:
         op: Name of the operator in `sm.ops`, None for a module.
         args: Positional arguments: nests of `SymbolRef`, values and None.
         kwargs: Keyword arguments: nests in which a `SymbolRef` is an edge and all else a constant.
-        gives: The structure of the output: `SymbolRef`s, and None where there is no output.
+        outputs: The structure of the output: `SymbolRef`s, and None where there is no output.
         plan: The operator's plan if it is known; else it is made again from the schemas.
     """
 
@@ -354,7 +359,7 @@ class FlowStep:
     op: str | None
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    gives: Any
+    outputs: Any
     plan: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -363,7 +368,7 @@ class FlowStep:
         return [x.index for x in leaves([self.args, dict(self.kwargs)]) if isinstance(x, SymbolRef)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FlowStep, (self.node, self.op, self.args, dict(self.kwargs), self.gives)
+        return FlowStep, (self.node, self.op, self.args, dict(self.kwargs), self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,9 +463,9 @@ class _Table:
 def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowStep:
     """Record one step, its arguments before its outputs."""
     args, kwargs = map_leaves(table.reference, (step.args, dict(step.kwargs)))
-    outputs = [declared and table.output(step, index, declared) for index, declared in enumerate(leaves(step.gives))]
+    outputs = [declared and table.output(step, index, declared) for index, declared in enumerate(leaves(step.outputs))]
     node = None if step.module is None else key(step.module)
-    return FlowStep(node, step.op, args, kwargs, pack(step.gives, iter(outputs)), step.plan)
+    return FlowStep(node, step.op, args, kwargs, pack(step.outputs, iter(outputs)), step.plan)
 
 
 # -- symbols and steps from a record ---------------------------------------------------------------------------------
@@ -492,9 +497,9 @@ def live_graph(flow: FlowGraph, modules: Mapping[str, Any]) -> tuple[Any, Any, t
     for record in flow.steps:
         module = None if record.node is None else modules[record.node]
         args, kwargs = map_leaves(live, (record.args, dict(record.kwargs)))
-        refs: list[SymbolRef | None] = leaves(record.gives)
-        gives = pack(record.gives, iter([ref and flow.symbols[ref.index] for ref in refs]))
-        step = Step(module, record.op, record.plan, args, kwargs, gives)
+        refs: list[SymbolRef | None] = leaves(record.outputs)
+        outputs = pack(record.outputs, iter([ref and flow.symbols[ref.index] for ref in refs]))
+        step = Step(module, record.op, record.plan, args, kwargs, outputs)
         for index, ref in enumerate(refs):
             if ref is not None:
                 add_symbol(ref, Origin(step, index))

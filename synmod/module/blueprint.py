@@ -221,7 +221,7 @@ def _form_of_flow(flow: FlowGraph) -> Any:
         "inputs": plain(flow.inputs),
         "outputs": plain(flow.outputs),
         "steps": [
-            (step.node, step.op, plain(step.args), plain(dict(step.kwargs)), plain(step.gives)) for step in flow.steps
+            (step.node, step.op, plain(step.args), plain(dict(step.kwargs)), plain(step.outputs)) for step in flow.steps
         ],
     }
 

@@ -103,7 +103,9 @@ class ClassDeclaration:
     @cached_property
     def ignored(self) -> frozenset[str]:
         """Attributes that the class keeps out of the graph."""
-        return frozenset[str]().union(*(vars(base).get("_graph_ignored", ()) for base in self.cls.__mro__))
+        spellings = ("graph_ignored", "_graph_ignored")
+        bodies = [vars(base) for base in self.cls.__mro__]
+        return frozenset[str]().union(*(body.get(name, ()) for body in bodies for name in spellings))
 
     @cached_property
     def hidden(self) -> frozenset[str]:
@@ -157,7 +159,7 @@ class ClassDeclaration:
         return signatures.own_signature(inspect.unwrap(method))
 
 
-_OF_CLASSES: Final = frozenset({"call", "stashable_names", "poppable_names", "skip_schemas"})
+_OF_CLASSES: Final = frozenset({"call", "graph_ignored", "stashable_names", "poppable_names", "skip_schemas"})
 """Names that only a class may define, not an instance."""
 
 

@@ -56,7 +56,8 @@ class Module(metaclass=ModuleMeta):
 
     __slots__ = ("__dict__", "__weakref__", "_record")
     _is_module_base: ClassVar[bool] = True
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset()
+    graph_ignored: ClassVar[frozenset[str]] = frozenset()
+    """The attributes that a class, with those derived from it, keeps out of the graph: caches, handles, clients."""
     _role: ClassVar[Literal["part", "metric", "optimizer"]] = "part"  # only Variables of parts belong to the program
     accepts_none: ClassVar[bool] = False
     """Whether `call` gets None instead of being skipped."""

@@ -280,7 +280,7 @@ class Sequential(Program[M]):
     """
 
     _is_module_base: ClassVar[bool] = True
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
     @overload
     def __init__(

@@ -255,7 +255,7 @@ def graph_execution(program: Program[Any]) -> Execution:
     flow = flow_of(program)
     makers: dict[int, int] = {}
     for index, step in enumerate(flow.steps):
-        for ref in leaves(step.gives):
+        for ref in leaves(step.outputs):
             if ref is not None:
                 makers[ref.index] = index
     parts = [None if step.node is None else Child((step.node,), program.__dict__[step.node]) for step in flow.steps]

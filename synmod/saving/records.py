@@ -223,7 +223,7 @@ def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str
                 **({"op": step.op} if step.node is None else site.terms.reference(children[step.node])),
                 "args": [site.term(arg, what) for arg in step.args],
                 "kwargs": {name: site.term(value, what) for name, value in step.kwargs.items()},
-                "gives": site.term(step.gives, what),
+                "gives": site.term(step.outputs, what),
             }
         )
     return {

@@ -276,7 +276,7 @@ def _is_tree_type(cls: type[Any]) -> bool:
 _REGISTER = "decorate it: @sm.register(package='my_app') above `class {}`"
 _TO_DEF = "move it to a `def` of a module and decorate that with @sm.register(package='my_app')"
 _KEEP_OUT = (
-    "keep it out of the file with static(x) or an ignored attribute (`_graph_ignored`), set by the constructor; "
+    "keep it out of the file with static(x) or an ignored attribute (`graph_ignored`), set by the constructor; "
     "or override get_config"
 )
 _CALLABLES: Final = {

@@ -448,9 +448,9 @@ def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
         if id(step) in seen:
             continue
         seen.add(id(step))
-        aside = step.aside or {}
-        if key in aside and (aside[key] is not TAKEN or not popped_too):
-            return aside[key]
+        side_effects = step.side_effects or {}
+        if key in side_effects and (side_effects[key] is not TAKEN or not popped_too):
+            return side_effects[key]
         pending.extend(_steps_of(step.inputs))
     return TAKEN
 

@@ -354,7 +354,7 @@ class Reward(Module):
 
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
-    _graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
     """What reads parameters of functions once: made by constructors."""
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:

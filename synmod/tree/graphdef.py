@@ -268,7 +268,7 @@ _SCALARS: Final = frozenset({dt.date, dt.time, dt.datetime, dt.timedelta, decima
 _JSON: Final = frozenset({type(None), bool, int, float, str, dict, list, FrozenDict, FrozenList})
 
 REMEDY: Final = (
-    "Wrap it in static(x), list its attribute in _graph_ignored, or write a get_config that describes it as JSON."
+    "Wrap it in static(x), list its attribute in graph_ignored, or write a get_config that describes it as JSON."
 )
 
 canonical_json: Final[Callable[[Json], str]] = json.JSONEncoder(

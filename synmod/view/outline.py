@@ -230,7 +230,7 @@ class Outline:
                 part = self.places.get(id(vars(member.module).get(step.node or "")))
                 if part is not None:
                     inputs = tuple(("", _schemas(arg, flow)) for arg in step.args)
-                    part.schemas = part.schemas.complete_with(CallSchemas(inputs, _schemas(step.gives, flow)))
+                    part.schemas = part.schemas.complete_with(CallSchemas(inputs, _schemas(step.outputs, flow)))
         recorded: dict[str, CallSchemas] = {}
         for call in calls_below(self.call):
             if call.inputs is not None and call.outputs is not None:

@@ -245,7 +245,7 @@ def _draw_graph(picture: Picture, member: Member) -> None:
         needs = {number: source for need in step.needs for number, source in origins.get(need, {}).items()}
         if node is not None:
             draw_to(node, needs)
-        for ref in leaves.leaves(step.gives):
+        for ref in leaves.leaves(step.outputs):
             if isinstance(ref, SymbolRef):
                 origins.setdefault(ref.index, needs if node is None else {ref.index: node})
     for path, ref in leaves.leaves_with_path(flow.outputs):

@@ -9,7 +9,7 @@ import synmod.blocks
 
 FILES = sorted(Path(synmod.blocks.__file__).parent.glob("*.py"))
 
-OF_MODULE = {"_graph_ignored", "_execution"}
+OF_MODULE = {"graph_ignored", "_execution"}
 """What `Module` leaves to its subclasses to say."""
 
 

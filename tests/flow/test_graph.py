@@ -112,7 +112,7 @@ async def test_the_record_refers_by_number_and_key():
     flow = record_graph(x, out, steps_between(x, out), lambda module: module.name)
     assert flow.inputs == SymbolRef(0)
     assert flow.outputs == SymbolRef(3)
-    assert [(step.node, step.args, step.gives) for step in flow.steps] == [
+    assert [(step.node, step.args, step.outputs) for step in flow.steps] == [
         ("left", (SymbolRef(0),), SymbolRef(1)),
         ("right", (SymbolRef(0),), SymbolRef(2)),
         ("join", ([SymbolRef(1), SymbolRef(2)],), SymbolRef(3)),

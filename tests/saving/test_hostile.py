@@ -431,7 +431,7 @@ def test_many_modules_that_share_others_load_in_linear_time():
 
 def test_bookkeeping_of_the_base_class_never_comes_from_a_file(no_constructors):
     """Private names that Module defines are refused as attributes, and what only a class declares."""
-    private = ("_record", "_graph_ignored", "_declaration", "_is_module_base", "_abc_impl")
+    private = ("_record", "graph_ignored", "_declaration", "_is_module_base", "_abc_impl")
     for name in (*private, "stashable_names", "poppable_names", "skip_schemas", "call"):
         sections = minimal()
         sections["graph"]["nodes"][0]["attributes"][name] = {"json": ["x"]}

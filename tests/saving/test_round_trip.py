@@ -378,7 +378,7 @@ def test_what_constructors_made_is_adopted():
 
     @sm.register("tests_saving_adopt")
     class Parent(sm.Module):
-        _graph_ignored = frozenset({"_keeps"})
+        graph_ignored = frozenset({"_keeps"})
 
         def __init__(self):
             self.child = Explain("same")
@@ -404,7 +404,7 @@ def test_a_model_that_code_makes_as_the_record_says_is_adopted_too():
 
     @sm.register("tests_saving_adopt")
     class Writes(sm.Module):
-        _graph_ignored = frozenset({"_made"})
+        graph_ignored = frozenset({"_made"})
 
         def __init__(self):
             self.one = sm.Generator(Answer, language_model="openai/adopted")

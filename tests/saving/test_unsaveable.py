@@ -163,7 +163,7 @@ def test_statics_are_left_out_and_need_a_default():
 
     @sm.register("tests_saving_statics")
     class Client(sm.Module):
-        _graph_ignored = frozenset({"_cache"})
+        graph_ignored = frozenset({"_cache"})
 
         def __init__(self, url, client=None, handle=None):
             self.url = url
@@ -189,7 +189,7 @@ async def test_statics_made_in_build():
 
     @sm.register("tests_saving_statics")
     class Index(sm.Module):
-        _graph_ignored = frozenset({"index"})
+        graph_ignored = frozenset({"index"})
 
         async def build(self, inputs):
             self.index = {"of": list(inputs.keys())}

@@ -20,7 +20,7 @@ class Query(sm.DataModel):
 class Leaf(sm.Module):
     """Two Variables, a cached property, an ignored attribute, a static."""
 
-    _graph_ignored = frozenset({"cache"})
+    graph_ignored = frozenset({"cache"})
 
     def __init__(self, size=1):
         self.size = size
