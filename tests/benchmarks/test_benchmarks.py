@@ -1,8 +1,11 @@
 """Every benchmark still runs and says what it measured; none is held to a time here."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from tests.benchmarks import optimizers
+import synmod as sm
+from tests.benchmarks import optimizers, real
 from tests.benchmarks.__main__ import PARTS
 from tests.benchmarks.measure import table
 
@@ -29,3 +32,21 @@ async def test_optimizers_are_compared():
     assert all(line.startswith("tickets") for line in lines)
     assert len(lines) == 5
     assert "of test rows" in lines[-1] or "skipped" in lines[-1]
+
+
+@pytest.mark.parametrize("program", ["examples", "random"])
+async def test_prompts_are_measured_on_any_model(program):
+    """A line names program and layout, how many test rows were right, and what the calls took."""
+    (train, label), (test, _) = (real.read_rows(real.HERE, split) for split in ("train", "test"))
+    assert (len(train), len(test), label) == (64, 100, "intent")
+    data = SimpleNamespace(train=train, test=test, label=label, instructions=real.INSTRUCTIONS, budget=250)
+    line = await real.measure(program, "turns", sm.LanguageModel("embedded/nearest"), data, seed=0)
+    assert line.startswith(f"{program:<12}turns")
+    assert " of 100 " in line
+    assert ("validation" in line) == (program == "random")
+
+
+def test_an_interval_holds_the_share():
+    """Wilson's: never beyond 0 and 1."""
+    assert [round(end, 2) for end in real.wilson(75, 100)] == [0.66, 0.82]
+    assert real.wilson(0, 10)[0] == 0 < real.wilson(0, 10)[1] < real.wilson(10, 10)[0] < 1
