@@ -64,21 +64,21 @@ class DaskExecutor:
         setup: str | Callable[[], Any] | None = None,
         batch: int | None = None,
     ) -> None:
-        found: Any = address if isinstance(address, str) else _address_of(address)
-        if not isinstance(found, str):
+        scheduler: Any = address if isinstance(address, str) else _address_of(address)
+        if not isinstance(scheduler, str):
             raise ArgumentError(f"DaskExecutor: got {address!r:.100}, wanted the address of a scheduler, or a Client.")
         if isinstance(imports, str) or not all(isinstance(name, str) for name in imports):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"DaskExecutor: imports: got {imports!r:.100}, wanted a list of names of modules.")
         if batch is not None:
             check_int("DaskExecutor: batch", batch)
-        self.address, self.imports, self.batch = found, tuple(imports), batch
+        self.address, self.imports, self.batch = scheduler, tuple(imports), batch
         self.setup = _name_of(setup)
         self._security: Any = getattr(address, "security", None)
 
     def __repr__(self) -> str:
         return f"DaskExecutor({self.address!r})"
 
-    def opened(
+    def connect(
         self,
         program: Module,
         *,
@@ -100,12 +100,11 @@ class DaskExecutor:
                 "executor: a budget of calls, tokens or dollars cannot be kept on several machines; use "
                 "Budget(rollouts=..., seconds=...), or leave the executor out."
             )
-        functions = {registry.id_of(each): each for each in metrics if not isinstance(each, Module)}
+        functions = {registry.id_of(metric): metric for metric in metrics if not isinstance(metric, Module)}
         if None in functions:
-            metric = f"the metric {functions[None]!r:.100}"
-            raise errors.SaveError(f"{metric} must be registered: @sm.register(package='my_app').")
-        modules = [each for each in metrics if isinstance(each, Module)]
-        nodes = {"program": program, "reward": reward, "metrics": modules}
+            what = f"the metric {functions[None]!r:.100}"
+            raise errors.SaveError(f"{what} must be registered: @sm.register(package='my_app').")
+        nodes = {"program": program, "reward": reward, "metrics": [x for x in metrics if isinstance(x, Module)]}
         work = {
             "nodes": saving.dumps({name: node for name, node in nodes.items() if node}),
             "functions": [*functions],
@@ -116,7 +115,7 @@ class DaskExecutor:
         return _Sender(self, program, json.dumps(work))
 
     @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[Any]:
+    async def open_client(self) -> AsyncGenerator[Any]:
         """Yield a Dask client on the running loop.
 
         Raises:
@@ -149,7 +148,7 @@ class _Row:
         models: The models in force at the caller, as the text of `sm.dumps`.
         json: The row, its sample and its values.
         meters: The caller's meters, which count its usage.
-        outcome: Its result, or the reason why there is none.
+        outcome: Its result, or the failure.
         ended: Set once `outcome` is.
     """
 
@@ -168,7 +167,7 @@ class _Sender:
 
     def __init__(self, executor: DaskExecutor, program: Module, work: str) -> None:
         self._executor, self._program, self._text = executor, program, work
-        self._first = tree.state(program)
+        self._initial = tree.state(program)
         self._models: dict[Any, str] = {}
         self._waiting: deque[_Row] = deque()
         self._under_way, self._slots, self._size = 0, 1, 1
@@ -179,7 +178,7 @@ class _Sender:
 
     async def __aenter__(self) -> train.RunRow:
         async with AsyncExitStack() as stack:
-            self._client = await stack.enter_async_context(self._executor.connected())
+            self._client = await stack.enter_async_context(self._executor.open_client())
             self._work = self._client.submit(str, self._text)  # a task: sent to each worker once, recomputed if lost
             await self._answer(self._models_here(), [])
             self._group = await stack.enter_async_context(aio.task_group())
@@ -202,10 +201,10 @@ class _Sender:
         with suppress(errors.SchemaError):  # the worker records it as a failure of the row
             train.inputs_for(self._program, example)
         try:
-            record = row_as_json(example)
+            record = row_to_json(example)
         except DataError as error:
             raise DataError(f"row {example.id!r} cannot be sent to a worker: {error}") from None
-        changes = self._first.diff(tree.state(self._program)).items()
+        changes = self._initial.diff(tree.state(self._program)).items()
         values = {path: new.value for path, (old, new) in changes if old is not None and new is not None}
         record = {"row": record, "sample": sample, "values": values}
         row = _Row(self._models_here(), record, scope.open_meters(scope.current_call()))
@@ -222,7 +221,7 @@ class _Sender:
         raise row.outcome
 
     def _models_here(self) -> str:
-        """Return the default model and the stand-ins in force here as the text of `sm.dumps`; "" if there are none."""
+        """Return the default model and the stand-ins in force here as the text of `sm.dumps`; "" for none."""
         default, blocks = lm.current_language_model(), lm.current_stand_ins()
         if default is None and not blocks:
             return ""
@@ -254,7 +253,7 @@ class _Sender:
         try:
             answer = await self._answer(rows[0].models, [row.json for row in rows])
             for row, record in zip(rows, answer["records"], strict=True):
-                row.outcome = ran_of(record["ran"])
+                row.outcome = ran_from_json(record["ran"])
                 for meter in row.meters:
                     for phase, usage in record["usage"].items():
                         meter.add(scope.Usage(**usage), phase)
@@ -273,7 +272,7 @@ class _Sender:
 
         Raises:
             RunError: The worker lacks a class or a model.
-            Exception: What Dask raised.
+            Exception: Raised by Dask.
         """
         batch = json.dumps({"models": models, "rows": rows})
         answer: Any = json.loads(await self._client.submit(run_batch, self._work, batch, pure=False))
@@ -284,9 +283,9 @@ class _Sender:
         return answer
 
 
-def _address_of(given: Any) -> Any:
-    """Return the address of the scheduler of a client or cluster; None where it has none."""
-    return getattr(getattr(given, "scheduler", None), "address", None) or getattr(given, "scheduler_address", None)
+def _address_of(cluster: Any) -> Any:
+    """Return the address of the scheduler of a client or cluster, or None."""
+    return getattr(getattr(cluster, "scheduler", None), "address", None) or getattr(cluster, "scheduler_address", None)
 
 
 def _name_of(setup: Any) -> str | None:
@@ -310,12 +309,12 @@ def _name_of(setup: Any) -> str | None:
 # -- on a worker -------------------------------------------------------------------------------------------------------
 
 
-class Work(NamedTuple):
+class _Work(NamedTuple):
     """A program, and what scores its rows.
 
     Attributes:
         program: The program as it was saved.
-        first: Its saved values.
+        initial: Its saved values.
         reward: The reward, or None.
         metrics: The metrics.
         paths: The modules whose calls are recorded.
@@ -323,7 +322,7 @@ class Work(NamedTuple):
     """
 
     program: Module
-    first: tree.State
+    initial: tree.State
     reward: scope.BoundReward | None
     metrics: train.Metrics
     paths: frozenset[str]
@@ -333,26 +332,26 @@ class Work(NamedTuple):
 def run_batch(work: str, batch: str) -> str:
     """Run rows concurrently, and return their records and the seconds they took, or why they cannot run here."""
     try:
-        return json.dumps(flow.run(_records, read(work), json.loads(batch)))
+        return json.dumps(flow.run(_records, _read_work(work), json.loads(batch)))
     except Exception as error:  # noqa: BLE001  # an error crosses as text: no object of synmod is pickled
         return json.dumps({"fault": f"{type(error).__name__}: {error}"})
 
 
-async def _records(work: Work, batch: Any) -> Json:
+async def _records(work: _Work, batch: Any) -> Json:
     """Run a batch under the models in force at the caller."""
 
     async def record(row: Any) -> Json:
-        with tree.using(work.program, work.first.replace(row["values"])), scope.track_usage() as usage:
+        with tree.using(work.program, work.initial.replace(row["values"])), scope.track_usage() as usage:
             ran = await train.run_once(
                 work.program,
-                row_of(row["row"]),
+                row_from_json(row["row"]),
                 reward=work.reward,
                 metrics=work.metrics,
                 sample=row["sample"],
                 paths=work.paths,
             )
         used = {phase: asdict(usage[phase]) for phase in scope.PHASES}
-        return {"ran": ran_as_json(ran), "usage": used}
+        return {"ran": ran_to_json(ran), "usage": used}
 
     clock, models = current_clock(), _models_of(batch["models"], work.setup)
     began = clock.now()
@@ -363,54 +362,58 @@ async def _records(work: Work, batch: Any) -> Json:
             stack.enter_context(lm.use_language_models(block.get("all") or block["named"]))
         rows = batch["rows"]
         async with flow.map_concurrently(record, rows, concurrency=len(rows) or 1, progress=False) as records:
-            found = [each async for each in records]
-    return {"records": found, "seconds": clock.now() - began}
+            results = [result async for result in records]
+    return {"records": results, "seconds": clock.now() - began}
 
 
 @lru_cache(maxsize=4)
-def read(text: str) -> Work:
-    """Return the `Work` that a text describes.
+def _read_work(text: str) -> _Work:
+    """Return the `_Work` that a text describes.
 
     Raises:
         ImportError: A module is missing here.
         LoadError: A class or function is not registered here.
         UnboundModelError: A model has no connection.
     """
-    given: Any = json.loads(text)
-    for module in given["imports"]:
+    message: Any = json.loads(text)
+    for module in message["imports"]:
         import_module(module)
-    nodes = _loaded(given["nodes"], given["setup"])
-    reward, functions = nodes.get("reward"), [*nodes.get("metrics", ()), *map(registry.lookup, given["functions"])]
-    bound = None if reward is None else reward.bound()
-    first = tree.state(nodes["program"])
-    return Work(nodes["program"], first, bound, train.Metrics(functions), frozenset(given["paths"]), given["setup"])
+    setup, nodes = message["setup"], _load(message["nodes"], message["setup"])
+    program, reward = nodes["program"], nodes.get("reward")
+    return _Work(
+        program=program,
+        initial=tree.state(program),
+        reward=None if reward is None else reward.bound(),
+        metrics=train.Metrics([*nodes.get("metrics", ()), *map(registry.lookup, message["functions"])]),
+        paths=frozenset(message["paths"]),
+        setup=setup,
+    )
 
 
 @lru_cache(maxsize=16)
 def _models_of(text: str, setup: str | None) -> dict[str, Any]:
     """Return the default model, if there is one, and the blocks of stand-ins."""
-    return {"blocks": [], **_loaded(text, setup)} if text else {"blocks": []}
+    return {"blocks": [], **_load(text, setup)} if text else {"blocks": []}
 
 
 @lru_cache(maxsize=4)
-def _made_by(setup: str) -> Mapping[str, lm.LanguageModel] | lm.LanguageModel | None:
+def _setup_models(setup: str) -> Mapping[str, lm.LanguageModel] | lm.LanguageModel | None:
     """Return the live models that the `setup` function makes; it is called once per process."""
     module, _, name = setup.partition(":")
     return getattr(import_module(module), name)()
 
 
-def _loaded(text: str, setup: str | None) -> dict[str, Any]:
+def _load(text: str, setup: str | None) -> dict[str, Any]:
     """Return the objects that a saved text describes, with live models.
 
     Raises:
         UnboundModelError: A model has no connection; names the line to write.
     """
-    given, named = None if setup is None else _made_by(setup), json.loads(text)["language_models"]
-    if isinstance(given, Mapping):  # `loads` refuses names that are not in the file
-        given = {
-            name: model for name, model in given.items() if any(name in (key, key.partition("#")[0]) for key in named)
-        }
-    nodes: dict[str, Any] = saving.loads(text, language_models=given)
+    live = None if setup is None else _setup_models(setup)
+    if isinstance(live, Mapping):  # `loads` refuses names that are not in the file
+        names = {part for key in json.loads(text)["language_models"] for part in (key, key.partition("#")[0])}
+        live = {name: model for name, model in live.items() if name in names}
+    nodes: dict[str, Any] = saving.loads(text, language_models=live)
     models: Iterator[tuple[Any, lm.SharedModel]] = tree.iter_graph(nodes, lm.SharedModel)
     unbound = dict.fromkeys(model.name for _, model in models if isinstance(model.adapter, lm.NoConnection))
     if unbound:
@@ -426,69 +429,69 @@ def _loaded(text: str, setup: str | None) -> dict[str, Any]:
 _SEQUENCES: Final[Mapping[str, type[Any]]] = {"several": train.Several, "tuple": tuple, "list": list}
 
 
-def packed(value: Any) -> Json:
-    """Return a nest of data models and JSON as JSON, from which `unpacked` restores an equal one.
+def pack_nest(value: Any) -> Json:
+    """Return a nest of data models and JSON as JSON, from which `unpack_nest` restores an equal one.
 
     Raises:
         DataError: A part of it is not JSON.
 
     Example:
-        >>> unpacked(packed(({"a": 1}, None)))
+        >>> unpack_nest(pack_nest(({"a": 1}, None)))
         ({'a': 1}, None)
     """
     if isinstance(value, JsonDataModel | DataModel):
         return {"json": frozen(value), "schema": data.schema_of(cast("Any", value))}
     if isinstance(value, dict):
-        return {"dict": {str(key): packed(part) for key, part in cast("dict[Any, Any]", value).items()}}
+        return {"dict": {str(key): pack_nest(part) for key, part in cast("dict[Any, Any]", value).items()}}
     for kind, cls in _SEQUENCES.items():
         if isinstance(value, cls):
-            return {kind: [packed(part) for part in cast("Sequence[Any]", value)]}
+            return {kind: [pack_nest(part) for part in cast("Sequence[Any]", value)]}
     return {"plain": frozen(value)}
 
 
-def unpacked(json: Any) -> Any:
-    """Return what `packed` was given; a data model as a `JsonDataModel` of its schema."""
+def unpack_nest(json: Any) -> Any:
+    """Return what `pack_nest` was given; a data model as a `JsonDataModel` of its schema."""
     if "schema" in json:
         return JsonDataModel.of(frozen(json["json"]), data.schema_from(json["schema"]))
     if "dict" in json:
-        return {key: unpacked(part) for key, part in json["dict"].items()}
+        return {key: unpack_nest(part) for key, part in json["dict"].items()}
     for kind, cls in _SEQUENCES.items():
         if kind in json:
-            return cast("Any", cls([unpacked(part) for part in json[kind]]))
+            return cast("Any", cls([unpack_nest(part) for part in json[kind]]))
     return json["plain"]
 
 
-def row_as_json(example: Example) -> Json:
+def row_to_json(example: Example) -> Json:
     """Return a row as JSON.
 
     Raises:
         DataError: Inputs, target or extra are not JSON.
     """
     values = {"inputs": example.inputs, "target": example.target, "extra": dict(example.extra)}
-    return {"id": example.id, "group": example.group, **{name: packed(value) for name, value in values.items()}}
+    return {"id": example.id, "group": example.group, **{name: pack_nest(value) for name, value in values.items()}}
 
 
-def row_of(json: Any) -> Example:
-    """Return the row that `row_as_json` was given."""
-    values = {name: unpacked(json[name]) for name in ("inputs", "target", "extra")}
+def row_from_json(json: Any) -> Example:
+    """Return the row that `row_to_json` was given."""
+    values = {name: unpack_nest(json[name]) for name in ("inputs", "target", "extra")}
     return Example(json["id"], **values, group=json["group"])
 
 
-def ran_as_json(ran: Ran) -> Json:
+def ran_to_json(ran: Ran) -> Json:
     """Return the result of a run as JSON."""
     record = ran.record()
     if "feedback" in record:
         record["feedback"]["target"] = train.as_json(record["feedback"]["target"])
-    return {**record, "outputs": packed(ran.outputs), "usage": asdict(ran.usage)}
+    return {**record, "outputs": pack_nest(ran.outputs), "usage": asdict(ran.usage)}
 
 
-def ran_of(json: Any) -> Ran:
+def ran_from_json(json: Any) -> Ran:
     """Return the result of a run on a worker; its failure is a `RunError` with the same text.
 
     Raises:
         RunError: It is not one.
     """
-    ran = Ran.of({**json, "outputs": unpacked(json["outputs"]), "usage": scope.Usage(**json["usage"])})
+    ran = Ran.of({**json, "outputs": unpack_nest(json["outputs"]), "usage": scope.Usage(**json["usage"])})
     if ran is None:
         raise RunError("a worker returned a record that cannot be read: install the same release of synmod on it.")
     ran.failure = None if ran.error is None else RunError(str(ran.error))

@@ -418,7 +418,7 @@ class RunRow(Protocol):
 class Executor(Protocol):
     """A place for rows other than this process, such as `sm.DaskExecutor`."""
 
-    def opened(
+    def connect(
         self, program: Module, *, reward: Module | None, metrics: Sequence[Any], paths: frozenset[str]
     ) -> AbstractAsyncContextManager[RunRow]:
         """Return a block in which rows of a program run there.

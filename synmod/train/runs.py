@@ -325,7 +325,7 @@ class Runner:
             return
         here = self._run_row
         metrics: list[Any] = [] if self.metrics is None else self.metrics.functions
-        place = executor.opened(self.program, reward=self.reward, metrics=metrics, paths=self.paths)
+        place = executor.connect(self.program, reward=self.reward, metrics=metrics, paths=self.paths)
         async with place as self._run_row:
             try:
                 yield

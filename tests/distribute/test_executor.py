@@ -280,7 +280,7 @@ async def test_a_client_has_time_to_close(executor):
             time.sleep(0.3)  # as if others had the processor
             await asyncio.sleep(0)
 
-    async with executor.connected() as client:
+    async with executor.open_client() as client:
         hogging = asyncio.create_task(hog())
         await asyncio.sleep(0)
     hogging.cancel()

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import dump_json, parse_json
-from synmod.distribute.executor import packed, ran_as_json, ran_of, row_as_json, row_of, unpacked
+from synmod.distribute.executor import pack_nest, ran_from_json, ran_to_json, row_from_json, row_to_json, unpack_nest
 from synmod.train import CallRecord, Example, ExampleError, Ran, Several
 from tests.distribute.parts import Ticket
 
@@ -33,14 +33,14 @@ def crossed(json_value):
 @given(NESTS)
 def test_a_nest_crosses(nest):
     """Data models, tuples, lists, dicts and JSON, in any nest, with their types."""
-    again = unpacked(crossed(packed(nest)))
+    again = unpack_nest(crossed(pack_nest(nest)))
     assert again == nest
     assert type(again) is type(nest)
 
 
 def test_a_typed_data_model_becomes_a_value_of_its_schema():
     """The class stays at home."""
-    again = unpacked(crossed(packed(Ticket(text="a"))))
+    again = unpack_nest(crossed(pack_nest(Ticket(text="a"))))
     assert again == Ticket(text="a").to_json_data_model()
     assert again.get_schema() == Ticket.get_schema()
 
@@ -49,7 +49,7 @@ def test_a_typed_data_model_becomes_a_value_of_its_schema():
 def test_a_row_crosses(inputs, target, extra):
     """Every field of an example."""
     row = Example("1", inputs, target, extra, "group")
-    assert row_of(crossed(row_as_json(row))) == row
+    assert row_from_json(crossed(row_to_json(row))) == row
 
 
 def test_what_became_of_a_run_crosses():
@@ -66,7 +66,7 @@ def test_what_became_of_a_run_crosses():
         calls=(CallRecord("0", None, "writer", {"text": "a"}, None, "ValueError: no"),),
         values={"length": 3.0},
     )
-    again = ran_of(crossed(ran_as_json(ran)))
+    again = ran_from_json(crossed(ran_to_json(ran)))
     assert str(again.failure) == "ValueError: no"
     again.failure = ran.failure
     assert again == ran
@@ -74,4 +74,4 @@ def test_what_became_of_a_run_crosses():
 
 def test_an_empty_run_crosses():
     """What was not there is not there."""
-    assert ran_of(crossed(ran_as_json(Ran()))) == Ran()
+    assert ran_from_json(crossed(ran_to_json(Ran()))) == Ran()
