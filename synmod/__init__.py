@@ -97,16 +97,12 @@ __all__ = [
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.
 data.SymbolTracing.instance = data.SymbolTracing(
-    record_operation=flow.record_operation,
-    current_path=scope.frame.place_name,
+    record_operation=flow.record_operation, current_path=scope.frame.place_name,
 )
 scope.TraceViews.instance = scope.TraceViews(page=view.trace_page)
 tree.GraphCodec.instance = tree.GraphCodec(encode=saving.encode_graphdef, decode=saving.decode_graphdef)
 module.RoomsAbove.instance = module.RoomsAbove(
-    verify_wiring=skip.wiring.verify_root,
-    attempt=skip.lane.attempt,
-    summary=view.summary,
-    plot=view.plot,
+    verify_wiring=skip.wiring.verify_root, attempt=skip.lane.attempt, summary=view.summary, plot=view.plot,
 )
 
 

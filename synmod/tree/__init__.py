@@ -9,26 +9,24 @@ modules, calls, flows, language models, files.
 from synmod.leaves import KeyPath, path_str
 
 from . import filters, initializers
-from .editing import Sown, capture, open_captures, pop, set_attributes, set_metadata, share_variables, update, using
+from .editing import pop, set_attributes, set_metadata, share_variables, update
 from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathContains, PathIn, Schema, Trainable, WithTag
-from .graphdef import GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text
-from .looking import (
-    PathTable, find_duplicates, iter_below, is_trainable, iter_graph, invalidate_paths, path_table, paths_of,
-    submodules_of, variables_of,
+from .graphdef import GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, static_text
+from .recording import record
+from .paths import PathTable, invalidate_paths, path_table
+from .inspecting import find_duplicates, iter_below, is_trainable, iter_graph, paths_of, submodules_of, variables_of
+from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
+from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
+from .nodes import (
+    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, Static, get_node_impl, holds_node, is_token, kind_of,
+    own_impl, register_graph_node_type, register_impl, static,
 )
-from .merging import (
-    build_graph, call, clone, current_update_context, deepcopy_node, flatten, graphdef, merge, merge_context, split,
-    split_context, state, unflatten, update_context, variables,
-)
-from .walk import (
-    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, RefMap, Static, Visit, get_node_impl, holds_node, is_token,
-    kind_of, own_impl, register_graph_node_type, register_impl, static, walk,
-)
+from .walk import RefMap, Visit, walk
 from .states import State
-from .variable import (
-    Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, discard_writes, keep_writes, class_of,
-    snapshot,
-)
+from .variable import Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, class_of, snapshot
+from .layers import discard_writes, keep_writes
+from .overlays import using
+from .sowing import Sown, capture, open_captures
 
 __all__ = [
     "KNOWN", "NODE", "SEQUENCE", "SET", "STATIC", "VARIABLE", "All", "Any", "Everything", "GraphCodec", "GraphDef",

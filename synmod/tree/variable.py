@@ -1,11 +1,10 @@
 """Variables: the only state of a program. A Variable holds frozen JSON, a schema and metadata; writes are atomic.
 
-Reads go through the open layers (overlays, traces) of the running task, which are in one ContextVar.
+Reads go through the open layers (overlays, traces) of the running task. `VariableState` is a frozen snapshot of one.
 """
 
 import threading
-from collections.abc import Callable, Container, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod import data, registry
@@ -21,11 +20,11 @@ from synmod.leaves import (
     frozen_equal,
     json_equal,
     must_be,
-    reset,
 )
 from synmod.scope import notify_assign
 
 from .initializers import first_value, resolve_schema, schema_of_json
+from .layers import LAYER
 
 MISSING: Final[Any] = object()
 """A missing value, where None is a value."""
@@ -59,86 +58,6 @@ class Immutable:
         return self
 
     __deepcopy__ = __copy__
-
-
-# -- layers over values ------------------------------------------------------------------------------------------------
-
-
-class Layer:
-    """Values by the identity of their Variable, over an outer layer or the live values.
-
-    A context manager: inside the block, and in the tasks started there, the layer is innermost.
-
-    Args:
-        members: Identities of the Variables whose writes go to this layer; None for all.
-        values: First values, by identity; the caller keeps those Variables alive.
-        silent: Whether writes send no event.
-        remember: Is called with each Variable before its live value or its metadata changes; None for nothing.
-
-    Attributes:
-        written: The Variables that were written, by identity.
-    """
-
-    __slots__ = ("members", "outer", "remember", "silent", "values", "written")
-
-    def __init__(
-        self,
-        members: Container[int] | None,
-        values: dict[int, Json],
-        silent: bool = False,
-        remember: "Callable[[Variable], None] | None" = None,
-    ) -> None:
-        self.outer: Layer | None = None
-        self.members = members
-        self.values = values
-        self.written: dict[int, Variable] = {}
-        self.silent = silent
-        self.remember = remember
-
-    def __enter__(self) -> None:
-        self.outer = LAYER.get()
-        LAYER.set(self)
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the layer, wherever it is in this context: a block inside it may still be open."""
-        layer = LAYER.get()
-        if layer is self:
-            LAYER.set(self.outer)
-        while layer is not None:
-            if layer.outer is self:
-                layer.outer = self.outer
-            layer = layer.outer
-
-
-LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=None)
-"""The innermost layer of this context."""
-
-
-def discard_writes() -> Layer:
-    """Return a block in which `assign` validates but its writes are discarded at the end; no live value changes.
-
-    Source: Keras' symbolic calls, which write nothing.
-    """
-    return Layer(None, {}, silent=True)
-
-
-class keep_writes:  # noqa: N801  # read as a word: `with keep_writes(...):`
-    """Set all layers aside: what this block reads and writes is live.
-
-    Args:
-        remember: Is called with each Variable before its value or its metadata changes.
-    """
-
-    __slots__ = ("_layer", "_token")
-
-    def __init__(self, remember: "Callable[[Variable], None]") -> None:
-        self._layer = Layer((), {}, remember=remember)
-
-    def __enter__(self) -> None:
-        self._token = LAYER.set(self._layer)
-
-    def __exit__(self, *_: object) -> None:
-        reset(LAYER, self._token)
 
 
 # -- metadata ----------------------------------------------------------------------------------------------------------
@@ -586,7 +505,7 @@ def _rebuild(cls: type[Variable], value: Json, schema: Json, metadata: FrozenDic
     return cls.of_parts(value, data.intern_schema(schema), metadata)
 
 
-# -- the leaf of a State -----------------------------------------------------------------------------------------------
+# -- the leaf of a State ----------------------------------------------------------------------------------------------
 
 VariableClass: TypeAlias = type[Variable]
 

@@ -1,14 +1,13 @@
-"""Inspect a program: live views, iteration, sharing, paths, and the cached path table. All are folds of the walk."""
+"""Inspect a program: live views, iteration, sharing, paths. All are folds of the walk."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate
-from typing import Any, Protocol, TypeVar
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from synmod import errors, leaves
 
 from . import filters, variable
-from .walk import NODE, VARIABLE, Order, Visit, check_root, kind_of, own_impl, walk
+from .nodes import NODE, VARIABLE, kind_of
+from .walk import Order, Visit, check_root, walk
 
 T = TypeVar("T")
 
@@ -198,151 +197,3 @@ def paths_of(node: Any, x: Any) -> list[leaves.KeyPath]:
     check_root(node)
     statics = kind_of(x) not in (NODE, VARIABLE)
     return [visit.path for visit in walk(node, every_path=True, statics=statics) if visit.value is x]
-
-
-# -- the cached path table of a program --------------------------------------------------------------------------------
-
-
-class Record(Protocol):
-    """The bookkeeping of a node, a module, whose structural edits are announced with `invalidate_paths`."""
-
-    sealed: bool
-    paths: "PathTable | None"
-    """The table of the program whose root is this node."""
-    listed_in: "WeakValueDictionary[int, PathTable] | None"
-    """The tables that list the node, by identity."""
-
-
-class PathTable(dict[int, str]):
-    """The path texts of one program: of modules by the identity of their record, of Variables by their own identity.
-
-    The table keeps the objects below the root alive, since an identity may be reused after its object is freed.
-
-    Attributes:
-        variables: The Variables by canonical path, in definition order.
-        texts: The Variables by path text.
-        is_current: Whether no structural edit was announced since the table was made.
-        is_sealed: Whether every change of the listed structure is announced.
-    """
-
-    __slots__ = ("__weakref__", "_below", "_frozen_variables", "_ints", "is_current", "is_sealed", "texts", "variables")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.variables: dict[leaves.KeyPath, variable.Variable] = {}
-        self.texts: dict[str, variable.Variable] = {}
-        self.is_current = True
-        self.is_sealed = True
-        self._below: list[Any] = []
-        self._ints: set[str] = set()  # path texts whose last step is an int, which the text does not show
-        self._frozen_variables: tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]] | None = None
-
-    def freeze_variables(self) -> tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]]:
-        """Return the present Variables by path, and their identities; later additions do not change them. Hot."""
-        if self._frozen_variables is None:
-            self._frozen_variables = dict(self.variables), frozenset(map(id, self.variables.values()))
-        return self._frozen_variables
-
-    def add(self, visits: Iterable[Visit], lead: str = "", steps: leaves.KeyPath = ()) -> list[Any]:
-        """Add the objects that a walk visits; objects that are listed already keep their path.
-
-        Args:
-            visits: The visits, in definition order.
-            lead: The path text of a listed module.
-            steps: The steps from that module to the root of the walk.
-
-        Returns:
-            The records and Variables that were visited.
-        """
-        self._frozen_variables = None
-        for step in steps:
-            lead = self._join(lead, step)
-        leading_steps = self.steps_of(lead)
-        texts: dict[int, str] = {}
-        objects: list[Any] = []
-        for visit in list(visits):  # a list, so that every visit lives on and has an identity of its own
-            text = lead if visit.parent is None else self._join(texts[id(visit.parent)], visit.step)
-            texts[id(visit)] = text
-            located = self._locate(visit) if visit.first else None
-            if located is None:
-                continue
-            objects.append(located)
-            if id(located) not in self:
-                self[id(located)] = text
-                if text:  # not the root, which owns this table
-                    self._below.append(located)
-                if visit.kind == "variable":
-                    self.variables[(*leading_steps, *visit.path)] = self.texts[text] = located
-        return objects
-
-    @property
-    def located(self) -> tuple[Any, ...]:
-        """The records and Variables below the root."""
-        return tuple(self._below)
-
-    def _join(self, lead: str, step: Any) -> str:
-        text = f"{lead}/{leaves.escape_step(step)}" if lead else leaves.escape_step(step)
-        if type(step) is int:
-            self._ints.add(text)
-        return text
-
-    def _locate(self, visit: Visit) -> Any:
-        """Return the visited Variable, or the record of the visited module; None for anything else."""
-        if visit.kind == "variable":
-            return visit.value
-        if visit.kind != "node":
-            return None
-        impl = visit.impl
-        record: Record | None = None if impl is None or impl.record is None else impl.record(visit.value)
-        if record is None:
-            self.is_sealed = self.is_sealed and impl is not None and impl.by_reference
-            return None
-        self.is_sealed = self.is_sealed and record.sealed
-        if record.listed_in is None:
-            record.listed_in = WeakValueDictionary()
-        record.listed_in[id(self)] = self
-        return record
-
-    def steps_of(self, path: str) -> leaves.KeyPath:
-        """Return the steps of a path text; the table knows which of them are ints."""
-        if not path:
-            return ()
-        leads = accumulate(path.split("/"), "{}/{}".format)
-        steps = zip(leads, leaves.parse_path(path), strict=True)
-        return tuple(int(step) if lead in self._ints else step for lead, step in steps)
-
-
-def path_table(root: Any, *, sealed: bool = False) -> PathTable:
-    """Return the path table of a program, cached or made by a walk.
-
-    Args:
-        root: A program; a root that has a record caches its table.
-        sealed: Whether to use a cached table only if every change of the structure is announced.
-
-    Raises:
-        ArgumentError: `root` cannot be the root of a graph.
-        GraphError: The graph cannot be walked.
-    """
-    impl = own_impl(variable.class_of(root))
-    record: Record | None = None if impl is None or impl.record is None else impl.record(root)
-    cached = None if record is None else record.paths
-    if cached is not None and cached.is_current and (cached.is_sealed or not sealed):
-        return cached
-    check_root(root)
-    table = PathTable()
-    table.add(walk(root))
-    if record is not None:
-        record.paths = table
-    return table
-
-
-def invalidate_paths(record: Record, keep: PathTable | None = None) -> None:
-    """Announce a structural edit of a node: the tables that list it are rebuilt when they are next needed.
-
-    Args:
-        record: The record of the node.
-        keep: A table that already reflects the edit.
-    """
-    for table in list((record.listed_in or {}).values()):
-        if table is not keep:
-            table.is_current = False
