@@ -15,19 +15,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from synmod import errors, lm
-from synmod.leaves import (
-    Json,
-    check_int,
-    check_number,
-    is_array,
-    is_object,
-    must_be,
-    parse_json,
-    path_str,
-    path_text,
-    pointer,
-)
+from synmod import errors, leaves, lm
+from synmod.leaves import Json
 
 Where: TypeAlias = tuple[str | int, ...]
 """A place in a document: the keys and indices that lead to it."""
@@ -41,7 +30,7 @@ _LONGEST_PLACE = 500
 
 def load_error(where: Where, text: str, error: type[errors.LoadError] = errors.LoadError) -> errors.LoadError:
     """Return an error whose message begins with the place in the document."""
-    place = pointer(where)
+    place = leaves.pointer(where)
     short = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}..."  # a key may be long
     return error(f"{short}: {text}" if place else text, where=place)
 
@@ -53,7 +42,7 @@ def format_error(where: Where, text: str) -> errors.LoadError:
 
 def short_text(value: Json) -> str:
     """Return a value from a file as text, shortened: it may be megabytes long."""
-    text = "an object" if is_object(value) else "an array" if is_array(value) else repr(value)
+    text = "an object" if leaves.is_object(value) else "an array" if leaves.is_array(value) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
@@ -64,7 +53,7 @@ def in_file(path: str | os.PathLike[str]) -> Generator[None]:
     Raises:
         ArgumentError: It is not a path.
     """
-    file = path_text(path)
+    file = leaves.path_text(path)
     try:
         yield
     except errors.LoadError as error:
@@ -176,8 +165,8 @@ class FileLimits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check_int(f"FileLimits: {field.name}", getattr(self, field.name))
-        check_number("FileLimits: max_depth", self.max_depth, 1, _DEEPEST)
+            leaves.check_int(f"FileLimits: {field.name}", getattr(self, field.name))
+        leaves.check_number("FileLimits: max_depth", self.max_depth, 1, _DEEPEST)
 
 
 def _limits_or_default(limits: FileLimits | None) -> FileLimits:
@@ -189,7 +178,7 @@ def _limits_or_default(limits: FileLimits | None) -> FileLimits:
     if limits is None:
         return FileLimits()
     if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise errors.ArgumentError(must_be("limits", "sm.FileLimits(...)", limits))
+        raise errors.ArgumentError(leaves.must_be("limits", "sm.FileLimits(...)", limits))
     return limits
 
 
@@ -248,7 +237,7 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
 
 def _largest(part: Any, where: Where = ()) -> Where:
     """Return the place of most bytes of a document: the deepest part that is over half of each part around it."""
-    items: Any = part.items() if is_object(part) else enumerate(part) if is_array(part) else ()
+    items: Any = part.items() if leaves.is_object(part) else enumerate(part) if leaves.is_array(part) else ()
     parts = {key: (len(to_json(inner)), inner) for key, inner in items}
     if not parts:
         return where
@@ -267,7 +256,7 @@ def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
     for name, _, what in _exceeded_limits(data, _limits_or_default(limits)):
         raise format_error((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
-        return parse_json(data, _DEEPEST)
+        return leaves.parse_json(data, _DEEPEST)
     except errors.DataError as error:
         raise format_error((), str(error)) from None
 
@@ -309,7 +298,7 @@ def write_document(
     sections: Mapping[str, Json],
     limits: FileLimits | None,
     models: Iterable[lm.SharedModel],
-    place: Callable[[Where], str] = path_str,
+    place: Callable[[Where], str] = leaves.path_str,
 ) -> str:
     """Return the text of a document.
 

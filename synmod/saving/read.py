@@ -19,6 +19,7 @@ from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive,
 from synmod.module import Module, note_loaded, read_build_config, seal
 from synmod.tree import NODE, STATIC, GraphDef, Static, Visit, kind_of, record, update, walk
 
+from . import records
 from .document import (
     FileLimits,
     Where,
@@ -32,17 +33,7 @@ from .document import (
 )
 from .language_models import SuppliedModels, check_fallbacks, check_lm, lm_record, make_lm
 from .names import id_and_schema, user_code, validate_value
-from .records import (
-    NO_VALUE,
-    NodeEntry,
-    argument_nodes,
-    arguments_in_state,
-    check_nodes,
-    check_variable,
-    is_required,
-    read_flow,
-    with_schemas,
-)
+from .records import NO_VALUE, NodeEntry
 from .terms import Term, TermReader, TermWriter, ValuePlace, references
 
 LanguageModels = Mapping[str, lm.SharedModel | str] | lm.LanguageModel | str | None
@@ -206,8 +197,10 @@ class _Loader:
         """The terms of these objects, by identity."""
         self._assigned_after_init: dict[int, set[str]] = {}
         """The recorded attributes that the constructor of each module has not made."""
-        self._variables = [check_variable(number, variable, self._terms) for number, variable in enumerate(variables)]
-        self._nodes = check_nodes(nodes, self._terms)
+        self._variables = [
+            records.check_variable(number, variable, self._terms) for number, variable in enumerate(variables)
+        ]
+        self._nodes = records.check_nodes(nodes, self._terms)
         supplied = self.supplied = SuppliedModels(language_models, self._models, nodes)
         for name, model in self._models.items():
             check_lm(name, model, self._terms.resolver, self._terms.read, is_supplied=name in supplied.by_name)
@@ -350,7 +343,9 @@ class _Loader:
             entry = waiting[-1]
             if ("node", entry.index) in self._made:
                 waiting.pop()
-            elif missing := [index for index in argument_nodes(entry.record) if ("node", index) not in self._made]:
+            elif missing := [
+                index for index in records.argument_nodes(entry.record) if ("node", index) not in self._made
+            ]:
                 waiting += [self._nodes[index] for index in missing]
             else:
                 self._construct(entry)
@@ -363,7 +358,7 @@ class _Loader:
                 where = (*entry.where, "config")
                 config = {name: self._terms.read(term, (*where, name)) for name, term in record["config"].items()}
                 in_state = self._arguments_in_state(entry)
-                config |= {name: value for name, value in in_state.items() if is_required(cls, name)}
+                config |= {name: value for name, value in in_state.items() if records.is_required(cls, name)}
                 node = cls.from_config(config)
                 note_loaded(node, {name: value for name, value in in_state.items() if value is not None})
             elif issubclass(cls, retrieval.Index):
@@ -455,7 +450,7 @@ class _Loader:
         try:
             if entry.impl.is_module:
                 recorded, config = dict(entry.record["config"]), live.get_config()
-                for name in arguments_in_state(live):  # adopted with its Variable
+                for name in records.arguments_in_state(live):  # adopted with its Variable
                     recorded.pop(name, None)
                     config.pop(name, None)
             else:
@@ -557,7 +552,7 @@ class _Loader:
         where = (*entry.where, "isolated")
         bookkeeping.isolated = {name: self._terms.read(term, where) for name, term in record.get("isolated", ())}
         if "flow" in record and bookkeeping.flow is None:
-            bookkeeping.flow = read_flow(entry, module, self._terms)
+            bookkeeping.flow = records.read_flow(entry, module, self._terms)
             seal(module)
 
     def _check_no_variable(self, entry: NodeEntry, key: Any, value: Any) -> None:
@@ -590,7 +585,7 @@ class _Loader:
         """Build a module from its recorded build config."""
         module: Module = self._node(entry)
         where = (*entry.where, "build")
-        config = with_schemas(self._terms.read(entry.record["build"], where))
+        config = records.with_schemas(self._terms.read(entry.record["build"], where))
         with user_code(where, entry.cls, lambda: self._path(entry)):
             _build_again(module, config, self._assigned_after_init[entry.index])
 

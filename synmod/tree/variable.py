@@ -7,20 +7,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
-from synmod import data, registry
+from synmod import data, leaves, registry
 from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
-from synmod.leaves import (
-    FrozenDict,
-    FrozenList,
-    Json,
-    check_name,
-    did_you_mean,
-    frozen,
-    frozen_dict,
-    frozen_equal,
-    json_equal,
-    must_be,
-)
+from synmod.leaves import FrozenDict, FrozenList, Json
 from synmod.scope import notify_assign
 
 from .initializers import first_value, resolve_schema, schema_of_json
@@ -73,21 +62,21 @@ def validate_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
     """
     trainable, description = metadata.get("trainable", True), metadata.get("description")
     if not isinstance(trainable, bool):
-        raise ArgumentError(must_be("trainable", "True, False or None", trainable))
+        raise ArgumentError(leaves.must_be("trainable", "True, False or None", trainable))
     if description is not None and not isinstance(description, str):
-        raise ArgumentError(must_be("description", "a str", description))
+        raise ArgumentError(leaves.must_be("description", "a str", description))
     checked: dict[str, Any] = {"trainable": trainable}
     if metadata.get("name") is not None:
-        checked["name"] = check_name(metadata["name"], "variable")
+        checked["name"] = leaves.check_name(metadata["name"], "variable")
     if description is not None:
-        checked["description"] = frozen(description)
+        checked["description"] = leaves.frozen(description)
     for key, value in metadata.items():
         if key not in LABELS:
             try:
-                checked[key] = frozen(value)
+                checked[key] = leaves.frozen(value)
             except DataError as error:
                 raise DataError(f"Metadata {key!r}: {error}") from None
-    return frozen_dict(checked)
+    return leaves.frozen_dict(checked)
 
 
 # -- Variables ---------------------------------------------------------------------------------------------------------
@@ -226,7 +215,7 @@ class Variable:
     @property
     def metadata(self) -> FrozenDict:
         """The free metadata, frozen."""
-        return frozen_dict({key: value for key, value in self._labels.items() if key not in LABELS})
+        return leaves.frozen_dict({key: value for key, value in self._labels.items() if key not in LABELS})
 
     @property
     def full_metadata(self) -> FrozenDict:
@@ -261,7 +250,9 @@ class Variable:
             if key in value:
                 return value[key]  # pyright: ignore[reportArgumentType]  (only a str can be in it)
             fields = ", ".join(map(repr, value)) or "none"
-            raise FieldError(f"{self._where()} has no field {key!r}; its fields: {fields}.{did_you_mean(key, value)}")
+            raise FieldError(
+                f"{self._where()} has no field {key!r}; its fields: {fields}.{leaves.did_you_mean(key, value)}"
+            )
         if isinstance(value, FrozenList) and isinstance(key, int):
             return value[key]
         raise DataError(f"{self._where()} holds {value!r:.200}, which has no field {key!r}: read `.value`.")
@@ -339,7 +330,7 @@ class Variable:
         if isinstance(json, Variable):
             raise SchemaError(f"{self._where()}: a Variable is not a value: assign `other.value`.")
         try:
-            new = frozen(json)
+            new = leaves.frozen(json)
         except DataError as error:
             raise DataError(f"{self._where()}: {error}") from None
         data.validate(self._schema, new, self._where())
@@ -352,7 +343,7 @@ class Variable:
         replacement = self.on_assign(old, new)
         if replacement is None:
             return new
-        replacement = frozen(replacement)
+        replacement = leaves.frozen(replacement)
         data.validate(schema, replacement, self._where())
         return replacement
 
@@ -430,9 +421,9 @@ class Write:
     ) -> None:
         self.variable = variable
         self._old = self._new = variable.value
-        if not frozen_equal(self._old, value):
+        if not leaves.frozen_equal(self._old, value):
             self._new = variable._apply_on_assign(self._old, value, schema or variable._schema)
-        same = metadata is None or frozen_equal(metadata, variable._labels)
+        same = metadata is None or leaves.frozen_equal(metadata, variable._labels)
         self._metadata = None if same else metadata
         self._schema = schema
         self._is_due = False
@@ -549,7 +540,7 @@ class VariableState(Immutable):
         if not isinstance(type, _CLASS) or not issubclass(type, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise ArgumentError(f"The type of a VariableState is a Variable class, such as sm.Param, not {type!r}.")
         declared = data.declare(schema, root="any")
-        json = frozen(value)
+        json = leaves.frozen(value)
         data.validate(declared, json, type.__name__)
         labels = validate_metadata({"trainable": type.trainable_default, **(metadata or {})})
         self._put(type=type, value=json, schema=declared, metadata=labels)
@@ -578,9 +569,9 @@ class VariableState(Immutable):
             return NotImplemented
         return (
             self.type is other.type
-            and json_equal(self.value, other.value)
-            and (self.schema is other.schema or json_equal(self.schema, other.schema))
-            and (self.metadata is other.metadata or json_equal(self.metadata, other.metadata))
+            and leaves.json_equal(self.value, other.value)
+            and (self.schema is other.schema or leaves.json_equal(self.schema, other.schema))
+            and (self.metadata is other.metadata or leaves.json_equal(self.metadata, other.metadata))
         )
 
     def __hash__(self) -> int:
