@@ -16,7 +16,7 @@ from .kinds import (
     verify_first_call,
 )
 from .module import Data, Module
-from .nests import Unquoted, shape
+from .nests import Unquoted, fields_text, shape
 from .record import InVariable, kind_text, where
 from .signatures import UNDECLARED, model_of_annotation, read_outputs, resolve_annotations, without_none
 from .structure import refuse_if_sealed, seal
@@ -25,8 +25,8 @@ from .transactions import Build, current_own_build
 __all__ = [
     "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution", "InVariable",
     "Module", "ModuleOf", "ModuleOptions", "RoomsAbove", "Unquoted", "attempt", "build", "build_and_check",
-    "current_own_build", "declaration_of", "execution_of", "first_paragraph", "from_config", "has_open_skips",
-    "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded",
-    "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed",
-    "resolve_annotations", "seal", "shape", "verify_first_call", "where", "without_none",
+    "current_own_build", "declaration_of", "execution_of", "fields_text", "first_paragraph", "from_config",
+    "has_open_skips", "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation",
+    "no_call", "note_loaded", "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs",
+    "refuse_if_sealed", "resolve_annotations", "seal", "shape", "verify_first_call", "where", "without_none",
 ]

@@ -81,11 +81,11 @@ def compose(fn: Callable[..., Any] | None = None, *, name: str | None = None, de
     if not isinstance(fn, FunctionType | MethodType) or is_generator:
         raise ArgumentError(f"compose takes an async or plain function; got {fn!r:.100}.")
     label = leaves.check_name(getattr(fn, "__name__", None) if name is None else name)
-    positional, named = _inputs(fn, label)
-    outputs = copy_context().run(_wired, fn, label, positional, named)
-    _refuse_lost_python(fn, label, [*inspect.signature(fn).parameters])
+    positional, by_keyword = _inputs(fn, label)
+    outputs = copy_context().run(_trace_body, fn, label, positional, by_keyword)
+    _refuse_untraceable_python(fn, label, [*inspect.signature(fn).parameters])
     _check_outputs(fn, label, outputs)
-    inputs = [*positional, *named.values()]
+    inputs = [*positional, *by_keyword.values()]
     return Program(
         inputs=inputs[0] if len(inputs) == 1 else inputs,
         outputs=outputs,
@@ -98,7 +98,7 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
     """Return an Input for each parameter: the positional ones, and the keyword-only ones by name."""
     hints = modules.resolve_annotations(fn)
     positional: list[SymbolicDataModel] = []
-    named: dict[str, SymbolicDataModel] = {}
+    by_keyword: dict[str, SymbolicDataModel] = {}
     for parameter in inspect.signature(fn).parameters.values():
         inner, optional = modules.without_none(hints.get(parameter.name, modules.UNDECLARED))
         model = modules.model_of_annotation(inner)
@@ -108,15 +108,15 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
                 f"compose: the parameter `{parameter}` of {label!r} cannot be an Input: annotate it with a data model, "
                 f"`{parameter.name}: Query`, and give it no default but None."
             )
-        made = Input(model, name=parameter.name, optional=optional or defaulted)
+        symbol = Input(model, name=parameter.name, optional=optional or defaulted)
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            named[parameter.name] = made
+            by_keyword[parameter.name] = symbol
         else:
-            positional.append(made)
-    return positional, named
+            positional.append(symbol)
+    return positional, by_keyword
 
 
-def _refuse_lost_python(fn: Callable[..., Any], label: str, parameters: Iterable[str]) -> None:
+def _refuse_untraceable_python(fn: Callable[..., Any], label: str, parameters: Iterable[str]) -> None:
     """Refuse Python that decides around a call: the body runs once, on symbols, and only its calls are kept.
 
     That is a `try` or `with` around an `await`, also in an async function that it uses, and `x is None` of a symbol. It
@@ -188,14 +188,14 @@ def _line(instruction: dis.Instruction) -> int | None:
     return instruction.positions.lineno if instruction.positions else None
 
 
-def _wired(
-    fn: Callable[..., Any], label: str, positional: list[SymbolicDataModel], named: dict[str, SymbolicDataModel]
+def _trace_body(
+    fn: Callable[..., Any], label: str, positional: list[SymbolicDataModel], by_keyword: dict[str, SymbolicDataModel]
 ) -> Any:
     """Run the body on symbols; if it fails or waits, the modules that it built are unbuilt again."""
 
     async def body() -> Any:
         with modules.Build():
-            outputs = fn(*positional, **named)
+            outputs = fn(*positional, **by_keyword)
             return await outputs if inspect.isawaitable(outputs) else outputs
 
     try:
@@ -208,7 +208,9 @@ def _wired(
             "`sm.Program(inputs=x, outputs=y)`."
         ) from None
     except ValidationError as error:
-        symbol = next((each["input"] for each in error.errors() if isinstance(each["input"], SymbolicDataModel)), None)
+        symbol = next(
+            (fault["input"] for fault in error.errors() if isinstance(fault["input"], SymbolicDataModel)), None
+        )
         if symbol is None:
             raise
         raise SymbolicValueError(
@@ -227,12 +229,12 @@ def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
         raise SchemaError(
             f"compose: {label!r} returns a structure that differs from its annotation, {declared!r:.200}."
         )
-    for path, model, given in pairs:
-        if isinstance(given, SymbolicDataModel) and not contains(given, model):
+    for path, model, output in pairs:
+        if isinstance(output, SymbolicDataModel) and not contains(output, model):
             place = f", output {'/'.join(map(str, path))}," if path else ""
             raise SchemaError(
-                f"compose: {label!r}{place} declares `-> {model.__name__}`, but returns {given._label!r} with the "
-                f"fields ({', '.join(given.keys())}), which does not contain it."
+                f"compose: {label!r}{place} declares `-> {model.__name__}`, but returns {output._label!r} with the "
+                f"fields ({', '.join(output.keys())}), which does not contain it."
             )
 
 
@@ -333,8 +335,8 @@ class Sequential(Program[M]):
     def _steps(self) -> Sequence[str | int]:
         """Return the attributes that hold the members: their names, else 0, 1 and so on."""
         attributes: dict[Any, Any] = vars(self)
-        named: tuple[str, ...] | None = attributes.get("_names")
-        return sorted(key for key in attributes if isinstance(key, int)) if named is None else named
+        names: tuple[str, ...] | None = attributes.get("_names")
+        return sorted(key for key in attributes if isinstance(key, int)) if names is None else names
 
     def _is_built_itself(self) -> bool:
         return self._record.sealed
@@ -354,10 +356,10 @@ class Sequential(Program[M]):
         """
         modules.refuse_if_sealed(self, name or str(len(self._steps())), "cannot add a member")
         if (name is None) is ("_names" in vars(self)):
-            wanted = "`add(member, 'name')`" if name is None else "`add(member)`, or Sequential({...}) from the start"
-            raise ConfigError(f"{self.name!r}: its members have {'' if name is None else 'no '}names: write {wanted}.")
+            remedy = "`add(member, 'name')`" if name is None else "`add(member)`, or Sequential({...}) from the start"
+            raise ConfigError(f"{self.name!r}: its members have {'' if name is None else 'no '}names: write {remedy}.")
         self._append(member, name)
-        self._record_members(lambda given: _like(given, [*_pairs(given), (name, member)]))
+        self._record_members(lambda members: _like(members, [*_pairs(members), (name, member)]))
 
     def pop(self) -> Module:
         """Remove the last member and return it; possible until the Sequential is built.
@@ -370,19 +372,19 @@ class Sequential(Program[M]):
         modules.refuse_if_sealed(self, str(steps[-1] if steps else -1), "cannot remove the last member")
         if not steps:
             raise GraphError(f"{self.name!r}: there is no member to remove.")
-        self._record_members(lambda given: _like(given, _pairs(given)[:-1]))
+        self._record_members(lambda members: _like(members, _pairs(members)[:-1]))
         attributes: dict[Any, Any] = vars(self)
         if "_names" in attributes:
             attributes["_names"] = steps[:-1]
         return attributes.pop(steps[-1])
 
-    async def call(self, /, *inputs: Any, **named: Any) -> JsonDataModel[M]:
+    async def call(self, /, *inputs: Any, **keywords: Any) -> JsonDataModel[M]:
         """Run the members, the first one on all arguments; without members, return the input."""
-        if not inputs and not named and (spec := self.input_spec) is not None:
+        if not inputs and not keywords and (spec := self.input_spec) is not None:
             raise CallError(f"{modules.where(self)}: got no argument; it takes {modules.shape(spec)}.")
         value: Any = inputs[0] if len(inputs) == 1 else inputs or None
         for place, member in enumerate(self.members):
-            value = await (member(value) if place else member(*inputs, **named))
+            value = await (member(value) if place else member(*inputs, **keywords))
         return value
 
     async def compute_output_spec(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -392,14 +394,14 @@ class Sequential(Program[M]):
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
         """Make a Sequential from what `get_config` returned, without a build."""
-        given: Any = config_.get("members", ())
-        members = _pairs(given)
+        all_members: Any = config_.get("members", ())
+        members = _pairs(all_members)
         if not members or not _is_input(members[0][1]):
             return modules.from_config(cls, config_)
-        made = modules.from_config(cls, {**config_, "members": _like(given, members[1:])})
-        made.input_spec = _as_input(members[0][1])
-        made._record_members(lambda _: given)
-        return made
+        sequential = modules.from_config(cls, {**config_, "members": _like(all_members, members[1:])})
+        sequential.input_spec = _as_input(members[0][1])
+        sequential._record_members(lambda _: all_members)
+        return sequential
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return a config without schemas if it is built, else None; the members have configs of their own."""
@@ -445,8 +447,8 @@ class Sequential(Program[M]):
         """Apply a change of members to the recorded constructor arguments: one list or dict, which has the Input."""
         arguments = self._record.arguments
         if arguments is not None and type(self).__init__ is Sequential.__init__:
-            others = {key: value for key, value in arguments.items() if key not in ("members", "more")}
-            self._record.arguments = {"members": change(arguments.get("members", ())), **others, **labels}
+            rest = {key: value for key, value in arguments.items() if key not in ("members", "more")}
+            self._record.arguments = {"members": change(arguments.get("members", ())), **rest, **labels}
 
     def _build_now(self) -> None:
         """Build on the Input, if no build waits; otherwise the first call builds."""
@@ -460,20 +462,20 @@ class Sequential(Program[M]):
 
 
 @modules.own_inputs_of.register(Sequential)
-def own_inputs_of_row(row: Sequential[Any]) -> tuple[Any, ...]:
+def sequential_inputs(row: Sequential[Any]) -> tuple[Any, ...]:
     """Return what `sm.build` builds a Sequential on: its Input."""
     spec = row.input_spec
     return () if spec is None else (spec,)
 
 
 @modules.passes_none.register(Sequential)
-def row_passes_none(_: Sequential[Any]) -> bool:
+def sequential_passes_none(_: Sequential[Any]) -> bool:
     """Whether a None passes, as in any module."""
     return True
 
 
 @modules.verify_first_call.register(Sequential)
-def verify_first_call_of_row(row: Sequential[Any]) -> None:
+def verify_first_call_of_sequential(row: Sequential[Any]) -> None:
     """Check the whole Sequential at its first entry call; one inside another program is checked with that program."""
     frame = scope.current_call()
     if frame is not None and frame.parent is None and not frame.symbolic:
@@ -481,7 +483,7 @@ def verify_first_call_of_row(row: Sequential[Any]) -> None:
 
 
 @modules.execution_of.register(Sequential)
-def execution_of_row(row: Sequential[Any]) -> modules.Execution | None:
+def execution_of_sequential(row: Sequential[Any]) -> modules.Execution | None:
     """Return the members in order; None for a subclass with its own `call`, which may run them in any order."""
     if type(row).call is not Sequential.call:
         return None

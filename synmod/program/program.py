@@ -18,7 +18,7 @@ from synmod.leaves import checks_keywords, copied, did_you_mean, map_leaves, pat
 from synmod.module import AsyncCallee, Data, Module, where
 from synmod.skip.wiring import verify_root
 
-from .wiring import Names, Wiring, graph_execution, output_symbols, wiring_of
+from .wiring import Names, ProgramWiring, get_wiring, graph_execution, output_symbols
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")
     record.flow = record_graph(inputs, outputs, steps, _keys(program))
     record.declared = None
-    wiring = Wiring(program, (copied(inputs), copied(outputs), steps))
+    wiring = ProgramWiring(program, (copied(inputs), copied(outputs), steps))
     if "training" in wiring.inputs.names:
         raise GraphError(
             f"{where(program)}: an Input is named 'training', which is a keyword of every call; give it another name: "
@@ -78,14 +78,14 @@ def _is_root(program: Program) -> bool:
 def _keys(program: Program) -> Callable[[Module], str]:
     """Return a function that makes the module of a step an attribute of the program, once, and returns its name."""
     attributes = vars(program)
-    known = {id(child): name for name, child in reversed(attributes.items()) if isinstance(child, Module)}
+    names_of_modules = {id(child): name for name, child in reversed(attributes.items()) if isinstance(child, Module)}
     names = Names(lambda name: name in attributes or hasattr(type(program), name))
 
     def key(module: Module) -> str:
-        if id(module) not in known:
-            known[id(module)] = names.give(module.name)
-            setattr(program, known[id(module)], module)
-        return known[id(module)]
+        if id(module) not in names_of_modules:
+            names_of_modules[id(module)] = names.give(module.name)
+            setattr(program, names_of_modules[id(module)], module)
+        return names_of_modules[id(module)]
 
     return key
 
@@ -175,12 +175,12 @@ class Program(Module, Generic[M]):
 
     else:
 
-        async def call(self, /, *inputs: Any, **named: Any) -> Any:
+        async def call(self, /, *inputs: Any, **keywords: Any) -> Any:
             """Run the graph on one argument with the structure of the inputs, one argument per input, or keywords."""
-            values = self._input_values(inputs, named)
+            values = self._input_values(inputs, keywords)
             if any(isinstance(value, SymbolicDataModel) for value in values):
                 return output_symbols(self)
-            wiring = wiring_of(self)
+            wiring = get_wiring(self)
             if not wiring.inputs.takes_none and all(value is None for value in values):
                 return map_leaves(lambda _: None, wiring.flow.outputs)
             return await run_plan(wiring.plan(self), values)
@@ -212,23 +212,23 @@ class Program(Module, Generic[M]):
     @property
     def inputs(self) -> Any:
         """The nest of input symbols; None where the program is not functional."""
-        return None if self._record.flow is None else copied(wiring_of(self).live(self)[0])
+        return None if self._record.flow is None else copied(get_wiring(self).live(self)[0])
 
     @property
     def outputs(self) -> Any:
         """The nest of output symbols; None where the program is not functional."""
-        return None if self._record.flow is None else copied(wiring_of(self).live(self)[1])
+        return None if self._record.flow is None else copied(get_wiring(self).live(self)[1])
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps in order: depth first from the outputs, producers before consumers."""
-        return () if self._record.flow is None else wiring_of(self).live(self)[2]
+        return () if self._record.flow is None else get_wiring(self).live(self)[2]
 
     @property
     def built(self) -> bool:
         """Whether this program and all modules of its graph are built."""
         pending: list[Module] = [self]
-        seen = {id(self)}
+        visited = {id(self)}
         for module in pending:
             if not isinstance(module, Program):
                 if not module.built:
@@ -236,8 +236,8 @@ class Program(Module, Generic[M]):
                 continue
             if not module._is_built_itself():
                 return False
-            new = [each for each in module._run_modules() if id(each) not in seen]
-            seen.update(map(id, new))
+            new = [part for part in module._run_modules() if id(part) not in visited]
+            visited.update(map(id, new))
             pending += new
         return True
 
@@ -266,15 +266,15 @@ class Program(Module, Generic[M]):
 
         Source: Keras `get_layer`; differs: paths, not names.
         """
-        wanted = path if isinstance(path, str) else path_str(path)
-        known: list[str] = []
+        text = path if isinstance(path, str) else path_str(path)
+        paths: list[str] = []
         for visit in tree.walk(self):
             if visit.kind == "node" and isinstance(visit.value, Module):
-                known.append(path_str(visit.path))
-                if known[-1] == wanted:
+                paths.append(path_str(visit.path))
+                if paths[-1] == text:
                     return visit.value
-        shown = ", ".join(known[1:20]) or "none"
-        raise GraphError(f"{where(self)} has no module at {wanted!r}.{did_you_mean(wanted, known)} It has: {shown}.")
+        some = ", ".join(paths[1:20]) or "none"
+        raise GraphError(f"{where(self)} has no module at {text!r}.{did_you_mean(text, paths)} It has: {some}.")
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -468,13 +468,13 @@ class Program(Module, Generic[M]):
         """Load the values in a file into the Variables by path, all or none; see `sm.load_variables` for errors."""
         return saving.load_variables(self, path, strict=strict, allow_missing=allow_missing, allow_extra=allow_extra)
 
-    def _input_values(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def _input_values(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """Return the values for the Inputs."""
         if self._record.flow is None:
             raise modules.no_call(self)
         frame = scope.current_call()
         entry = frame is not None and frame.parent is None and not frame.symbolic
-        return wiring_of(self).inputs.values(self, args, named, entry=entry)
+        return get_wiring(self).inputs.values(self, args, keywords, entry=entry)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as live values, with the inputs and outputs of a functional program."""
@@ -489,7 +489,7 @@ def program_passes_none(program: Program[Any]) -> bool:
     """Whether a None passes through: inside another call, unless every Input is optional."""
     if program._record.flow is None:
         return True
-    return scope.nearest_live(scope.FRAME.get()) is not None and not wiring_of(program).inputs.takes_none
+    return scope.nearest_live(scope.FRAME.get()) is not None and not get_wiring(program).inputs.takes_none
 
 
 @modules.execution_of.register(Program)

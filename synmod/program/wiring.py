@@ -79,9 +79,9 @@ def Input(  # noqa: N802  # read as a noun, as in Keras
         )
     source = schema if data_model is None else data_model
     label = name or (source._label if isinstance(source, SymbolicDataModel) else None)
-    made = symbol(declare(source), model_of(source), label)
-    made._origin = Origin(None, optional=optional)
-    return made
+    start = symbol(declare(source), model_of(source), label)
+    start._origin = Origin(None, optional=optional)
+    return start
 
 
 class Inputs:
@@ -96,13 +96,13 @@ class Inputs:
         self.names: list[str] = [names.give(str(declared.name)) for declared in self.declared]
         self.takes_none = all(declared.optional for declared in self.declared)
 
-    def values(self, module: Module, args: Sequence[Any], named: Mapping[str, Any], *, entry: bool) -> list[Any]:
+    def values(self, module: Module, args: Sequence[Any], keywords: Mapping[str, Any], *, entry: bool) -> list[Any]:
         """Return the value or symbol for each Input, in order, after checking it against what the Input declares.
 
         Args:
             module: The program, for messages.
             args: Positional arguments, converted.
-            named: Keyword arguments.
+            keywords: Keyword arguments.
             entry: Whether this is an entry call, which must give every Input that is not optional.
 
         Raises:
@@ -110,10 +110,10 @@ class Inputs:
                 for an Input that is not optional.
             SchemaError: A value or symbol does not fit its Input.
         """
-        given = self._by_name(module, named, args) if named else self._by_place(module, args)
+        arguments = self._by_name(module, keywords, args) if keywords else self._by_place(module, args)
         return [
-            self._admitted(module, name, declared, value, entry=entry)
-            for name, declared, value in zip(self.names, self.declared, given, strict=True)
+            self._check_value(module, name, declared, value, entry=entry)
+            for name, declared, value in zip(self.names, self.declared, arguments, strict=True)
         ]
 
     def _by_place(self, module: Module, args: Sequence[Any]) -> list[Any]:
@@ -130,27 +130,28 @@ class Inputs:
             if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
                 return [value for _, _, value in pairs]
         raise CallError(
-            f"{where(module)}: got {_given(args)}; it takes {pack(self.structure, map(Unquoted, self.names))}, as one "
-            f"argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
+            f"{where(module)}: got {_count_text(args)}; it takes {pack(self.structure, map(Unquoted, self.names))}, as "
+            f"one argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
         )
 
-    def _by_name(self, module: Module, named: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
+    def _by_name(self, module: Module, keywords: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
         """Return the values of keyword arguments, in the order of the Inputs."""
-        unknown = [name for name in named if name not in self.names]
+        unknown = [name for name in keywords if name not in self.names]
         if args and not unknown:
             raise CallError(
-                f"{where(module)}: got {_given(args)} and the keywords {', '.join(named)}; pass all inputs by keyword "
-                f"({', '.join(self.names)}), or none."
+                f"{where(module)}: got {_count_text(args)} and the keywords {', '.join(keywords)}; pass all inputs by "
+                f"keyword ({', '.join(self.names)}), or none."
             )
         needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
-        missing = [name for name in needed if name not in named and not args]
+        missing = [name for name in needed if name not in keywords and not args]
         if unknown or missing:
             faults = [f"unknown keyword {name!r}.{self._hint(name)}" for name in unknown]
             faults += [f"missing keyword {name!r}." for name in missing]
             raise CallError(
-                f"{where(module)}: {' '.join(faults)} Got {', '.join(named)}; its inputs are {', '.join(self.names)}."
+                f"{where(module)}: {' '.join(faults)} Got {', '.join(keywords)}; its inputs are "
+                f"{', '.join(self.names)}."
             )
-        return [named.get(name) for name in self.names]
+        return [keywords.get(name) for name in self.names]
 
     def _hint(self, word: str) -> str:
         """Return a suggestion for an unknown keyword: a similar input, or the input with such a field."""
@@ -159,18 +160,18 @@ class Inputs:
                 return f" Fields go in one data model: {name}={declared.schema.get('title', 'Query')}({word}=...)."
         return did_you_mean(word, [*self.names, "training"])
 
-    def _admitted(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
+    def _check_value(self, module: Module, name: str, declared: Declared, value: Any, *, entry: bool) -> Any:
         """Return a value or symbol after checking it against its Input."""
         schema, model = declared.schema, declared.data_model
         same = type(value) is JsonDataModel and value._schema is schema
         if same and (model is None or issubclass(value._model or object, model)):
             return value
-        wanted = f"{model.__name__}(...)" if model is not None else f"data with the fields ({_fields(schema)})"
+        expected = f"{model.__name__}(...)" if model is not None else f"data with the fields ({_fields(schema)})"
         place = f"{where(module)}: input {name!r}"
         if value is None:
             if entry and not declared.optional:
                 raise CallError(
-                    f"{where(module)}: got None for the input {name!r}, which is not optional; give {wanted}, or "
+                    f"{where(module)}: got None for the input {name!r}, which is not optional; give {expected}, or "
                     "declare sm.Input(..., optional=True)."
                 )
             return None
@@ -179,10 +180,10 @@ class Inputs:
                 return value
             raise SchemaError(
                 f"{place}: the symbol {value._label!r} with the fields ({', '.join(value.keys())}) does not fit "
-                f"{wanted}: not every value of it would be valid."
+                f"{expected}: not every value of it would be valid."
             )
         if not isinstance(value, JsonDataModel | DataModel):
-            raise CallError(f"{place} is {type(value).__name__}, which is not data; pass {wanted}.")
+            raise CallError(f"{place} is {type(value).__name__}, which is not data; pass {expected}.")
         return value_from(value, schema, model, place)
 
 
@@ -190,16 +191,16 @@ def _fields(schema: Mapping[str, Any]) -> str:
     return ", ".join(schema.get("properties", {}))
 
 
-def _given(args: Sequence[Any]) -> str:
+def _count_text(args: Sequence[Any]) -> str:
     """Return a description of positional arguments."""
-    shown = ", ".join(shape(arg)[:200] for arg in args)
-    return f"{len(args)} argument{'s' if len(args) > 1 else ''}: {shown}" if args else "no argument"
+    texts = ", ".join(shape(arg)[:200] for arg in args)
+    return f"{len(args)} argument{'s' if len(args) > 1 else ''}: {texts}" if args else "no argument"
 
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
 
 
-class Wiring:
+class ProgramWiring:
     """What a program derives from its graph and modules: the Inputs, and on first use the plan and the live symbols.
 
     The program keeps it beside its attributes and never copies it: a copy of the program derives its own.
@@ -240,12 +241,12 @@ def output_symbols(program: Program[Any]) -> Any:
     return flow.fresh_symbols(flow.outputs)
 
 
-def wiring_of(program: Program[Any]) -> Wiring:
+def get_wiring(program: Program[Any]) -> ProgramWiring:
     """Return the wiring of a functional program; made anew when its graph or its modules have changed."""
-    wiring: Wiring | None = getattr(program, "_wiring", None)
+    wiring: ProgramWiring | None = getattr(program, "_wiring", None)
     record = program._record
     if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
-        wiring = Wiring(program)
+        wiring = ProgramWiring(program)
         object.__setattr__(program, "_wiring", wiring)
     return wiring
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from synmod import data, errors, flow, leaves, scope
-from synmod.module import DeclaredSkips, Module, declaration_of
+from synmod.module import DeclaredSkips, Module, declaration_of, fields_text
 
-from .lane import TAKEN, Key, Lane, Slot, carried_schema, lane_of, shown
+from .lane import TAKEN, Key, Lane, Slot, key_text, lane_of, schema_of_value
 
 _REQUIRED: Final[Any] = object()
 _UNKNOWN: Final[Any] = object()
@@ -65,19 +65,19 @@ def skippable(
 
     Source: torchgpipe's `skippable`; differs: records the names on the class instead of wrapping it.
     """
-    given: dict[str, Any] = {"stash": stash, "pop": pop, "peek": peek, "optional": optional}
-    names = {word: _names(word, each) for word, each in given.items()}
+    arguments: dict[str, Any] = {"stash": stash, "pop": pop, "peek": peek, "optional": optional}
+    names = {word: _names(word, argument) for word, argument in arguments.items()}
     may_be_absent = names["pop"] | names["peek"]
     if not names["optional"] <= may_be_absent:
         extra = ", ".join(map(repr, sorted(names["optional"] - may_be_absent)))
         raise errors.ConfigError(f"skippable: optional has {extra}, which is neither in pop nor in peek.")
     schemas: dict[str, data.Schema] = {}
     models: dict[str, Any] = {}
-    for word, each in given.items():
-        if isinstance(each, Mapping):
-            for name, declared in cast("Mapping[str, Any]", each).items():
+    for word, argument in arguments.items():
+        if isinstance(argument, Mapping):
+            for name, declared in cast("Mapping[str, Any]", argument).items():
                 if declared is not None:
-                    schemas[name], models[name] = _typed(word, name, declared)
+                    schemas[name], models[name] = _read_type(word, name, declared)
     skips = DeclaredSkips(names["stash"], names["pop"], names["peek"], names["optional"], schemas, models, SKIPPABLE)
 
     def decorate(cls: C) -> C:
@@ -91,18 +91,20 @@ def skippable(
     return decorate
 
 
-def _names(word: str, given: Any) -> frozenset[str]:
+def _names(word: str, argument: Any) -> frozenset[str]:
     """Return the names of one argument."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise errors.ConfigError(f"skippable: {word}={given!r:.100}; write a list of names, {word}=[{given!r:.50}].")
-    names = list(cast("Iterable[Any]", given))
+    if isinstance(argument, str) or not isinstance(argument, Iterable):
+        raise errors.ConfigError(
+            f"skippable: {word}={argument!r:.100}; write a list of names, {word}=[{argument!r:.50}]."
+        )
+    names = list(cast("Iterable[Any]", argument))
     for name in names:
         if not isinstance(name, str) or not name:
             raise errors.ConfigError(f"skippable: {word} has {name!r:.100}; a name must be a non-empty string.")
     return frozenset(names)
 
 
-def _typed(word: str, name: str, declared: Any) -> tuple[data.Schema, Any]:
+def _read_type(word: str, name: str, declared: Any) -> tuple[data.Schema, Any]:
     """Return the schema of a typed skip, and its class if it has one."""
     try:
         return data.declare(declared, root="any"), data.model_of(declared)
@@ -135,17 +137,17 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
 
     Source: torchgpipe's `stash`; differs: a plain function, and a second value is an error.
     """
-    lane, skips = _running("stash", name)
+    lane, skips = _lane_for("stash", name)
     key = lane.isolated.get(name), name
     if not replace:
-        known = None if lane.symbolic else lane.find(key)  # on symbols, all alternatives are called
-        if known is not None or ("stash", name) in lane.done:
-            by = "in this call" if known is None else f"by {known.producer!r}"
+        occupant = None if lane.symbolic else lane.find(key)  # on symbols, all alternatives are called
+        if occupant is not None or ("stash", name) in lane.done:
+            by = "in this call" if occupant is None else f"by {occupant.producer!r}"
             remedy = "Pop it first, isolate the pair in a Namespace, or stash(..., replace=True) in a loop."
             raise _fault(lane, "stash", name, f"has already been stashed {by}", remedy)
     schema = skips.schemas.get(name)
     if schema is not None and value is not None:
-        value = _admitted(value, schema, skips.models.get(name), f"{lane.label}: stash({name!r})")
+        value = _check_stashed(value, schema, skips.models.get(name), f"{lane.label}: stash({name!r})")
     if lane.symbolic:
         value = _as_symbol(value, schema, skips.models.get(name))
     lane.stashed[key] = Slot(value, lane.place, replaces=replace)
@@ -176,13 +178,13 @@ def pop(name: str, default: Any = _REQUIRED) -> Any:
 
     Source: torchgpipe's `pop`; differs: checked before the module runs.
     """
-    lane, skips = _running("pop", name)
+    lane, skips = _lane_for("pop", name)
     if ("pop", name) in lane.done:
         raise _fault(lane, "pop", name, "has already been popped", "Keep the value of the first pop in a variable.")
     key = lane.isolated.get(name), name
-    slot = lane.held.get(key)
+    slot = lane.entry_slots.get(key)
     if slot is None and name in skips.optional and lane.find(key) is not None and lane.reserve(key):
-        slot = lane.held[key]
+        slot = lane.entry_slots[key]
     lane.done.add(("pop", name))
     if slot is not None:
         lane.take(key, slot)
@@ -212,13 +214,13 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
 
     Source: none; torchgpipe's `pop` without the removal.
     """
-    lane, skips = _running("peek", name)
+    lane, skips = _lane_for("peek", name)
     key = lane.isolated.get(name), name
-    slot = None if ("pop", name) in lane.done else lane.held.get(key)
+    slot = None if ("pop", name) in lane.done else lane.entry_slots.get(key)
     return _value_of(lane, skips, "peek", name, slot or lane.find(key), default)
 
 
-def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
+def _lane_for(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
     """Return the lane of the running call, and the skips of its module; raise unless it declares this command."""
     frame = scope.current_call()
     lane: Any = None if frame is None else frame.layer
@@ -230,7 +232,7 @@ def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
         )
     skips: DeclaredSkips = lane.skips
     if name not in getattr(skips, word):
-        declared = ", ".join(f"{each}={sorted(getattr(skips, each))}" for each in ADJECTIVES)
+        declared = ", ".join(f"{command}={sorted(getattr(skips, command))}" for command in ADJECTIVES)
         remedy = f"It declares {declared}: write @skippable({word}=[{name!r}])."
         raise _fault(lane, word, name, f"has not been declared as {ADJECTIVES[word]}", remedy)
     return lane, skips
@@ -239,7 +241,7 @@ def _running(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
 def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> errors.SkipError:
     """Return the error for a command, with the place of the call and the slot."""
     return errors.SkipError(
-        f"{lane.label}: {word}({name!r}): {shown((lane.isolated.get(name), name))} {what}. {remedy}"
+        f"{lane.label}: {word}({name!r}): {key_text((lane.isolated.get(name), name))} {what}. {remedy}"
     )
 
 
@@ -252,14 +254,14 @@ def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot
     value, schema = slot.value, skips.schemas.get(name)
     if value is _UNKNOWN:
         if schema is None:
-            raise _untyped(lane, name, f"its producer {slot.producer!r} does not declare it")
+            raise _untyped_error(lane, name, f"its producer {slot.producer!r} does not declare it")
         return data.symbol(schema, skips.models.get(name))
     if schema is not None and value is not None:
         _check_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
     return _as_symbol(value, None, None) if lane.symbolic else value
 
 
-def _untyped(lane: Lane, name: str, why: str) -> _UntypedSkipError:
+def _untyped_error(lane: Lane, name: str, why: str) -> _UntypedSkipError:
     """Return the error for a skip whose schema is needed, but not known."""
     return _UntypedSkipError(
         f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
@@ -273,28 +275,32 @@ def _as_symbol(value: Any, schema: data.Schema | None, model: Any) -> Any:
         return None
     if schema is not None:
         return data.symbol(schema, model)
-    known = carried_schema(value)
-    return value if known is None else data.symbol(known, data.model_of(value), getattr(value, "_label", None))
+    own_schema = schema_of_value(value)
+    return (
+        value if own_schema is None else data.symbol(own_schema, data.model_of(value), getattr(value, "_label", None))
+    )
 
 
 # -- the schemas of typed skips ----------------------------------------------------------------------------------------
 
 
-def _admitted(value: Any, schema: data.Schema, model: Any, place: str) -> Any:
+def _check_stashed(value: Any, schema: data.Schema, model: Any, place: str) -> Any:
     """Return a value checked against the schema of a typed skip; plain JSON objects become data.
 
     Raises:
         SchemaError: The value does not satisfy the schema.
         DataError: The value is not JSON.
     """
-    known = carried_schema(value)
-    if known is not None and data.is_subschema(known, schema):
+    own_schema = schema_of_value(value)
+    if own_schema is not None and data.is_subschema(own_schema, schema):
         return value
     if isinstance(value, data.SymbolicDataModel):
-        raise errors.SchemaError(f"{place}: the skip is declared as {titled(schema)}, got {titled(value._schema)}.")
+        raise errors.SchemaError(
+            f"{place}: the skip is declared as {fields_text(schema)}, got {fields_text(value._schema)}."
+        )
     json: Any = leaves.frozen(value)
     data.validate(schema, json, place)
-    return data.wrap(json, schema, model) if known is None and isinstance(json, leaves.FrozenDict) else value
+    return data.wrap(json, schema, model) if own_schema is None and isinstance(json, leaves.FrozenDict) else value
 
 
 def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
@@ -303,12 +309,14 @@ def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
     Raises:
         SchemaError: A field is missing, or the value does not satisfy the schema.
     """
-    known = carried_schema(value)
-    if known is not None and data.includes(known, schema):
+    own_schema = schema_of_value(value)
+    if own_schema is not None and data.includes(own_schema, schema):
         return
-    lacking = [] if known is None else lacking_fields(known, schema)
+    lacking = [] if own_schema is None else missing_fields(own_schema, schema)
     if lacking:
-        raise errors.SchemaError(f"{place}: {titled(schema)} needs the field {', '.join(lacking)}, which is missing.")
+        raise errors.SchemaError(
+            f"{place}: {fields_text(schema)} needs the field {', '.join(lacking)}, which is missing."
+        )
     json = leaves.frozen(value)
     fields = schema.get("properties")
     if fields and leaves.is_object(json):
@@ -316,15 +324,10 @@ def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
     data.validate(schema, json, place)
 
 
-def lacking_fields(schema: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return the fields, quoted, that `wanted` requires and `schema` does not."""
+def missing_fields(schema: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Return the fields, quoted, that `expected` requires and `schema` does not."""
     required = schema.get("required", ())
-    return [repr(name) for name in wanted.get("required", ()) if name not in required]
-
-
-def titled(schema: Mapping[str, Any]) -> str:
-    """Return the title of a schema with its fields, for messages."""
-    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
+    return [repr(name) for name in expected.get("required", ()) if name not in required]
 
 
 # -- one call: entry, body, completeness; its lane commits or drops it -------------------------------------------------
@@ -349,17 +352,17 @@ class Skippable:
             key = lane.isolated.get(name), name
             slot = lane.find(key)
             if slot is not None:
-                lane.held.setdefault(key, slot)
+                lane.entry_slots.setdefault(key, slot)
             elif name not in skips.optional:
                 lacking.append(key)
         if lane.symbolic:
             _look_in_history(lane, skips, lacking, [args, dict(kwargs)])
         elif lacking:
-            raise _never_stashed(lane, lacking)
+            raise _missing_error(lane, lacking)
         output = module.call(*args, **kwargs)
         if inspect.isawaitable(output):
             output = await output
-        word, left = _left_out(lane, skips)
+        word, left = _find_omitted(lane, skips)
         if left:
             done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
             raise errors.SkipError(
@@ -370,8 +373,8 @@ class Skippable:
 
     def assume(self, module: Module, frame: scope.CallFrame) -> None:
         """Apply the declared stashes and pops to the lane, unless a trace of `call` has performed all of them."""
-        known: Any = frame.layer
-        if known is not None and known.skips is not None and not _left_out(known, known.skips)[1]:
+        layer: Any = frame.layer
+        if layer is not None and layer.skips is not None and not _find_omitted(layer, layer.skips)[1]:
             return
         lane, skips = _begin(module, frame)
         for name in skips.pop:
@@ -398,19 +401,19 @@ def _begin(module: Module, frame: scope.CallFrame) -> tuple[Lane, DeclaredSkips]
     return lane, skips
 
 
-def _left_out(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
+def _find_omitted(lane: Lane, skips: DeclaredSkips) -> tuple[str, list[str]]:
     """Return the declared commands that a call has not performed: `stash` or `pop`, and the names."""
     left = sorted(name for name in skips.stash if ("stash", name) not in lane.done)
     return ("stash", left) if left else ("pop", [name for name in skips.required if ("pop", name) not in lane.done])
 
 
-def _never_stashed(lane: Lane, lacking: list[Key]) -> errors.SkipError:
+def _missing_error(lane: Lane, lacking: list[Key]) -> errors.SkipError:
     """Return the error for a consumer whose values are missing."""
-    takers = [slot.taker.label for key in lacking if (slot := lane.find(key)) and slot.taker]
+    takers = [slot.reserved_by.label for key in lacking if (slot := lane.find(key)) and slot.reserved_by]
     why = "The module that stashes it must return first; verify_skippables(program) checks the wiring."
     if takers:
         why = f"It is reserved by {', '.join(takers)}, which pops it."
-    return errors.SkipError(f"{lane.label}: {', '.join(map(shown, lacking))} has not been stashed. {why}")
+    return errors.SkipError(f"{lane.label}: {', '.join(map(key_text, lacking))} has not been stashed. {why}")
 
 
 def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], inputs: Any) -> None:
@@ -423,31 +426,31 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
         SkipError: A required value is neither found nor typed.
     """
     absent = [(lane.isolated.get(name), name) for name in sorted(skips.optional)]
-    popped = {key for each in lane.downwards() for key in each.popped}
+    popped = {key for ancestor in lane.ancestors() for key in ancestor.popped}
     for key in [*lacking, *(key for key in absent if lane.find(key) is None and key not in popped)]:
         name = key[1]
-        value = _in_history(key, leaves.leaves(inputs), popped_too=name not in skips.optional)
+        value = _find_in_history(key, leaves.leaves(inputs), popped_too=name not in skips.optional)
         if value is TAKEN:
             if name in skips.optional:
                 continue
             if name not in skips.schemas:
-                raise _untyped(lane, name, "it has not been stashed before")
+                raise _untyped_error(lane, name, "it has not been stashed before")
             value = data.symbol(skips.schemas[name], skips.models.get(name))
-        lane.held[key] = Slot(value, "a step before")
+        lane.entry_slots[key] = Slot(value, "a step before")
 
 
-def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
+def _find_in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
     """Return the nearest stash of a key among the steps that led to these symbols; TAKEN if there is none.
 
     With `popped_too`, a stash counts even if a later step has popped it: verification reports that for a program.
     """
     pending: deque[flow.Step] = deque(_steps_of(inputs))
-    seen: set[int] = set()
+    visited: set[int] = set()
     while pending:
         step = pending.popleft()
-        if id(step) in seen:
+        if id(step) in visited:
             continue
-        seen.add(id(step))
+        visited.add(id(step))
         side_effects = step.side_effects or {}
         if key in side_effects and (side_effects[key] is not TAKEN or not popped_too):
             return side_effects[key]
@@ -457,5 +460,5 @@ def _in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
 
 def _steps_of(inputs: Iterable[Any]) -> list[flow.Step]:
     """Return the steps that made these symbols."""
-    steps = [flow.step_of(each) for each in inputs if isinstance(each, data.SymbolicDataModel)]
+    steps = [flow.step_of(symbol) for symbol in inputs if isinstance(symbol, data.SymbolicDataModel)]
     return [step for step in steps if step is not None]

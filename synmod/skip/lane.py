@@ -66,7 +66,7 @@ def order_of(namespace: Namespace | None) -> tuple[str, int]:
     return ("", -1) if namespace is None else (namespace.name or "", namespace._number)
 
 
-def shown(key: Key) -> str:
+def key_text(key: Key) -> str:
     """Return a key for messages: the quoted name, with its Namespace if it has one."""
     namespace, name = key
     return repr(name) if namespace is None else f"{name!r} in {namespace!r}"
@@ -96,7 +96,7 @@ TAKEN: Final[Any] = object()
 class Slot:
     """One value in the lane, held by reference, with its producer and the call that has reserved it."""
 
-    __slots__ = ("producer", "replaces", "taker", "value")
+    __slots__ = ("producer", "replaces", "reserved_by", "value")
 
     def __init__(self, value: Any, producer: str, *, replaces: bool = False) -> None:
         self.value = value
@@ -104,13 +104,24 @@ class Slot:
         """The path of the module that stashed the value, for messages."""
         self.replaces = replaces
         """Whether the value may replace another one."""
-        self.taker: Lane | None = None
+        self.reserved_by: Lane | None = None
 
 
 class Lane:
     """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame."""
 
-    __slots__ = ("below", "done", "frame", "held", "in_hand", "isolated", "popped", "skips", "stashed", "symbolic")
+    __slots__ = (
+        "below",
+        "done",
+        "entry_slots",
+        "frame",
+        "is_user_owned",
+        "isolated",
+        "popped",
+        "skips",
+        "stashed",
+        "symbolic",
+    )
 
     def __init__(
         self, frame: scope.CallFrame | None = None, below: "Lane | None" = None, *, symbolic: bool = False
@@ -124,11 +135,11 @@ class Lane:
         self.isolated: Mapping[str, Any] = {}
         self.stashed: dict[Key, Slot] = {}
         self.popped: dict[Key, Slot] = {}
-        self.held: dict[Key, Slot] = {}
+        self.entry_slots: dict[Key, Slot] = {}
         """The slots that this call found at its entry: pops, which it has reserved, and peeks."""
         self.done: set[tuple[str, str]] = set()
         """The commands performed, as (word, name)."""
-        self.in_hand = False
+        self.is_user_owned = False
         """Whether a user owns the skip frame (`use_skip_frame`), so that values not popped stay in it."""
 
     @property
@@ -141,7 +152,7 @@ class Lane:
         """The place, quoted for messages."""
         return repr(self.place)
 
-    def downwards(self) -> "Iterator[Lane]":
+    def ancestors(self) -> "Iterator[Lane]":
         """Yield this lane and the lanes below it, from the top."""
         lane: Lane | None = self
         while lane is not None:
@@ -161,12 +172,12 @@ class Lane:
 
     def contents(self) -> dict[Key, Slot]:
         """Return everything that this call sees."""
-        seen: dict[Key, Slot] = {}
-        for lane in reversed(list(self.downwards())):
+        slots: dict[Key, Slot] = {}
+        for lane in reversed(list(self.ancestors())):
             for key in lane.popped:
-                seen.pop(key, None)
-            seen |= lane.stashed
-        return seen
+                slots.pop(key, None)
+            slots |= lane.stashed
+        return slots
 
     def reserve(self, key: Key) -> bool:
         """Hold a slot for this call; return False if there is none, or another module has reserved it.
@@ -179,11 +190,11 @@ class Lane:
             if slot is None:
                 return False
             if not self.symbolic:
-                taker = slot.taker
-                if taker is not None and taker.frame and self.frame and taker.frame.owner is not self.frame.owner:
+                holder = slot.reserved_by and slot.reserved_by.frame
+                if holder is not None and self.frame is not None and holder.owner is not self.frame.owner:
                     return False
-                slot.taker = self
-            self.held[key] = slot
+                slot.reserved_by = self
+            self.entry_slots[key] = slot
             return True
 
     def take(self, key: Key, slot: Slot) -> None:
@@ -211,12 +222,12 @@ class Lane:
             return
         with _LOCK:
             for key, slot in self.stashed.items():
-                known = below.find(key)
-                if known is None or known is self.popped.get(key) or slot.replaces or self.symbolic:
+                occupant = below.find(key)
+                if occupant is None or occupant is self.popped.get(key) or slot.replaces or self.symbolic:
                     continue
                 raise errors.SkipError(
-                    f"{self.label}: {shown(key)} has already been stashed by {known.producer!r}, which ran at the same "
-                    "time. Put the two modules into different Namespaces: `module.isolate(Namespace())`."
+                    f"{self.label}: {key_text(key)} has already been stashed by {occupant.producer!r}, which ran at "
+                    "the same time. Put the two modules into different Namespaces: `module.isolate(Namespace())`."
                 )
             for key, slot in self.popped.items():
                 below.take(key, slot)
@@ -228,10 +239,10 @@ class Lane:
 
     def drop(self) -> None:
         """Discard the stashes and pops of this call, and release the slots that it has reserved."""
-        for slot in self.held.values():
-            if slot.taker is self:
-                slot.taker = None
-        self.stashed, self.popped, self.held, self.done = {}, {}, {}, set()
+        for slot in self.entry_slots.values():
+            if slot.reserved_by is self:
+                slot.reserved_by = None
+        self.stashed, self.popped, self.entry_slots, self.done = {}, {}, {}, set()
 
     def effects(self) -> dict[Key, Any] | None:
         """Return the effects of a call on symbols: stashed values by key, `TAKEN` for popped ones; None if none."""
@@ -239,8 +250,8 @@ class Lane:
 
     def close(self) -> None:
         """Drop values not popped by the end of an entry call, with one event; a frame that a user owns keeps them."""
-        *_, bottom = self.downwards()
-        if self.frame is not None and bottom.stashed and not bottom.in_hand:
+        *_, bottom = self.ancestors()
+        if self.frame is not None and bottom.stashed and not bottom.is_user_owned:
             keys = sorted(bottom.stashed, key=lambda key: (key[1], order_of(key[0])))
             producers = tuple(bottom.stashed[key].producer for key in keys)
             bottom.stashed = {}
@@ -252,7 +263,7 @@ class Lane:
 # -- lanes of calls and of blocks --------------------------------------------------------------------------------------
 
 
-class Block:
+class LaneBlock:
     """A block whose calls run on its own lane."""
 
     def __init__(self, lane: Lane) -> None:
@@ -262,23 +273,23 @@ class Block:
         self.is_open = True
 
 
-_BLOCK: ContextVar[Block | None] = ContextVar("synmod_skip_block", default=None)
+_BLOCK: ContextVar[LaneBlock | None] = ContextVar("synmod_skip_block", default=None)
 T = TypeVar("T")
 
 
-def open_block() -> Block | None:
+def open_block() -> LaneBlock | None:
     """Return the enclosing block, unless it is closed: a task may outlive it."""
     block = _BLOCK.get()
     return block if block is not None and block.is_open else None
 
 
 @contextmanager
-def _calls_on(lane: Lane, given: T) -> Generator[T]:
+def run_calls_on(lane: Lane, target: T) -> Generator[T]:
     """Run the calls of a block on a lane: that of a given skip frame, or of an attempt."""
-    block = Block(lane)
+    block = LaneBlock(lane)
     token = _BLOCK.set(block)
     try:
-        yield given
+        yield target
     finally:
         block.is_open = False
         reset(_BLOCK, token)
@@ -286,16 +297,16 @@ def _calls_on(lane: Lane, given: T) -> Generator[T]:
 
 def lane_of(frame: scope.CallFrame) -> Lane:
     """Return the lane of a running call; below it is that of its caller, or of a block that its caller opened."""
-    known: Any = frame.layer
-    if known is None:
+    lane: Any = frame.layer
+    if lane is None:
         with _LOCK:
             above, block = scope.nearest_live(frame.parent), open_block()
             if block is not None and block.lane.symbolic == frame.symbolic and (above is None or block.at is above):
                 below = block.lane
             else:
                 below = Lane(symbolic=frame.symbolic) if above is None else lane_of(above)
-            known = frame.layer = Lane(frame, below, symbolic=frame.symbolic)
-    return known
+            lane = frame.layer = Lane(frame, below, symbolic=frame.symbolic)
+    return lane
 
 
 def attempt() -> AbstractContextManager[Lane]:
@@ -303,7 +314,7 @@ def attempt() -> AbstractContextManager[Lane]:
     frame = scope.current_call()
     below = None if frame is None else lane_of(frame)
     lane = Lane(None, below, symbolic=below is not None and below.symbolic)
-    return _calls_on(lane, lane)
+    return run_calls_on(lane, lane)
 
 
 # -- the skip frame: the values in the lane of one entry call, to inspect, save and resume -----------------------------
@@ -348,12 +359,12 @@ class SkipFrame:
             text = path_str((name,) if namespace is None else (namespace.name or "", name))
             if text in written or (namespace is not None and namespace.name is None):
                 raise errors.DataError(
-                    f"slot {shown(key)}: to write it, give each Namespace a distinct name: Namespace('one')."
+                    f"slot {key_text(key)}: to write it, give each Namespace a distinct name: Namespace('one')."
                 )
             try:
-                written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(carried_schema(slot.value))}
+                written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(schema_of_value(slot.value))}
             except errors.DataError as error:
-                raise errors.DataError(f"slot {shown(key)} cannot be written: {error}") from None
+                raise errors.DataError(f"slot {key_text(key)} cannot be written: {error}") from None
         return written
 
     @classmethod
@@ -370,7 +381,7 @@ class SkipFrame:
         """
         if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise errors.DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
-        frame, given = cls(), [*namespaces]
+        frame, candidates = cls(), [*namespaces]
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:
@@ -379,29 +390,29 @@ class SkipFrame:
                     f"'schema', got {entry!r:.100}."
                 )
             *space, name = cast("tuple[str, ...]", steps)
-            named = [each for each in given if [getattr(each, "name", None)] == space] if space else [None]
-            if len(named) != 1:
+            matches: list[Any] = [ns for ns in candidates if [getattr(ns, "name", None)] == space] if space else [None]
+            if len(matches) != 1:
                 raise errors.DataError(
-                    f"slot {text!r}: wanted one Namespace named {space[0]!r}, got {len(named)}. Write "
-                    f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {given}."
+                    f"slot {text!r}: wanted one Namespace named {space[0]!r}, got {len(matches)}. Write "
+                    f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {candidates}."
                 )
             content, schema = entry["json"], entry["schema"]
             try:
                 value = frozen(content) if schema is None else data.JsonDataModel(content, schema=schema)
             except (errors.DataError, errors.SchemaError) as error:
                 raise errors.DataError(f"slot {text!r}: {error}") from None
-            frame.lane.stashed[named[0], name] = Slot(value, "a frame that was read")
+            frame.lane.stashed[matches[0], name] = Slot(value, "a frame that was read")
         return frame
 
     def _seen(self) -> dict[Key, Slot]:
         running = scope.current_call()
         top: Any = None if running is None else running.layer
-        if top is not None and any(lane is self.lane for lane in top.downwards()):
+        if top is not None and any(lane is self.lane for lane in top.ancestors()):
             return top.contents()
         return self.lane.contents()
 
     def __repr__(self) -> str:
-        return f"SkipFrame({', '.join(map(shown, self._seen()))})"
+        return f"SkipFrame({', '.join(map(key_text, self._seen()))})"
 
 
 def current_skip_frame() -> SkipFrame | None:
@@ -419,7 +430,7 @@ def current_skip_frame() -> SkipFrame | None:
     frame = scope.current_call()
     if frame is None:
         return None
-    *_, bottom = lane_of(frame).downwards()
+    *_, bottom = lane_of(frame).ancestors()
     return SkipFrame(bottom)
 
 
@@ -447,10 +458,10 @@ def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
     """
     if not isinstance(frame, SkipFrame):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
         raise errors.ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
-    frame.lane.in_hand = True
-    return _calls_on(frame.lane, frame)
+    frame.lane.is_user_owned = True
+    return run_calls_on(frame.lane, frame)
 
 
-def carried_schema(value: Any) -> Any:
+def schema_of_value(value: Any) -> Any:
     """Return the schema of a value in the lane; None for plain JSON."""
     return data.schema_of(value) if isinstance(value, data.DataModel | data.HasSchema) else None

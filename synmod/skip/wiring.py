@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
 from synmod import data, errors, leaves, tree
-from synmod.module import Child, DeclaredSkips, Execution, Module, execution_of, where
+from synmod.module import Child, DeclaredSkips, Execution, Module, execution_of, fields_text, where
 
 from . import commands, lane
 
@@ -37,7 +37,7 @@ class Site(NamedTuple):
         return [self.module.namespaced(name) for name in sorted(getattr(self.skips, word) - both)]
 
 
-class Route(NamedTuple):
+class SkipRoute(NamedTuple):
     """A connection from a module that stashes a value to one that pops it or peeks at it."""
 
     key: lane.Key
@@ -46,7 +46,7 @@ class Route(NamedTuple):
     takes: bool
 
 
-class Wiring:
+class SkipWiring:
     """The skips of a program.
 
     Args:
@@ -64,9 +64,9 @@ class Wiring:
     def __init__(self, root: Module) -> None:
         if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise errors.ArgumentError(f"Only a module can have skips; got {root!r:.100}.")
-        self.routes: list[Route] = []
+        self.routes: list[SkipRoute] = []
         self.edges: list[dict[int, list[int]]] = []
-        self._found: list[tuple[Site, errors.SkipProblem]] = []
+        self._faults: list[tuple[Site, errors.SkipProblem]] = []
         self._ranks: dict[int, list[int]] = {}
         self._sites = list(_sites(root))
         graphs = {id(fork.execution): fork.execution for site in self._sites for fork in site.way}.values()
@@ -75,7 +75,7 @@ class Wiring:
                 self._schedule(graph)
         self._sites.sort(key=self._place)
         self._check()
-        self.problems = [problem for _, problem in sorted(self._found, key=lambda found: self._place(found[0]))]
+        self.problems = [problem for _, problem in sorted(self._faults, key=lambda fault: self._place(fault[0]))]
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -88,15 +88,15 @@ class Wiring:
         """Return the place of a site in execution order."""
         return [self._rank(fork) for fork in site.way]
 
-    def _relation(self, one: Site, other: Site) -> Literal["before", "after", "apart", "unknown"]:
-        """Return when `one` runs relative to `other`."""
-        for first, second in zip(one.way, other.way, strict=False):
+    def _relation(self, site: Site, another: Site) -> Literal["before", "after", "apart", "unknown"]:
+        """Return when a site runs relative to another."""
+        for first, second in zip(site.way, another.way, strict=False):
             if first.execution is not second.execution or first.part != second.part:
                 order = first.execution.order
                 if order in ("one of", "together"):
                     return "apart" if order == "one of" else "unknown"
                 return "before" if self._rank(first) < self._rank(second) else "after"
-        return "before" if len(one.way) <= len(other.way) else "after"  # a container before its parts
+        return "before" if len(site.way) <= len(another.way) else "after"  # a container before its parts
 
     def _schedule(self, graph: Execution) -> None:
         """Order the parts of a graph by data flow and skips; report each skip that closes a cycle."""
@@ -114,17 +114,16 @@ class Wiring:
         # Data flows forward, so forward edges cannot close a cycle: they come first, without a search.
         for producer, consumer, key in sorted(pairs, key=lambda pair: pair[0] > pair[1]):
             site, path = reads[key][consumer]
-            if not _joined(before, producer, consumer) and key[1] not in site.skips.optional:  # else it is absent
-                other = stashes[key][producer][1]
+            if not add_edge(before, producer, consumer) and key[1] not in site.skips.optional:  # else it is absent
+                stasher = stashes[key][producer][1]
                 text = (
-                    f"{path!r} pops {key[1]!r}, which {other!r} stashes, but {other!r} needs the output of {path!r}: "
-                    "a cycle"
+                    f"{path!r} pops {key[1]!r}, which {stasher!r} stashes, but {stasher!r} needs the output of {path!r}"
                 )
-                self._found.append((site, errors.SkipProblem("cycle", path, *key, other, text)))
+                self._faults.append((site, errors.SkipProblem("cycle", path, *key, stasher, f"{text}: a cycle")))
         for key in pops:
             for peeker, popper in product(peeks.get(key, ()), pops[key]):
                 if peeker != popper:
-                    _joined(before, peeker, popper)
+                    add_edge(before, peeker, popper)
         more = {index: sorted(before[index].difference(needs)) for index, needs in enumerate(graph.needs)}
         self.edges.append({index: added for index, added in more.items() if added})
         self._ranks[id(graph)] = _ranks(before)
@@ -143,14 +142,14 @@ class Wiring:
 
     def _check(self) -> None:
         """Check that each key is stashed once, then popped once, and that the schemas of both ends match."""
-        used = {(cycle.namespace, cycle.name) for _, cycle in self._found}
+        used = {(cycle.namespace, cycle.name) for _, cycle in self._faults}
         stashes: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
             for name in sorted(site.skips.stash & (site.skips.pop | site.skips.peek)):
                 text = f"{site.path!r} declared {name!r} both as stashable and as poppable"
                 self._report(site, "both", site.module.namespaced(name), None, text)
             for key in site.keys("stash"):
-                before = [other for other in stashes.get(key, ()) if self._relation(other, site) != "apart"]
+                before = [earlier for earlier in stashes.get(key, ()) if self._relation(earlier, site) != "apart"]
                 if before:
                     text = f"{site.path!r} redeclared {key[1]!r} as stashable but not isolated by namespace"
                     self._report(site, "restashed", key, before[0], text)
@@ -158,9 +157,9 @@ class Wiring:
                     stashes.setdefault(key, []).append(site)
         pops: dict[lane.Key, list[Site]] = {}
         for site in self._sites:
-            for word, key in ((each, key) for each in ("peek", "pop") for key in site.keys(each)):
-                popped = {self._relation(other, site): other for other in reversed(pops.get(key, ()))}
-                stashed = {self._relation(other, site): other for other in reversed(stashes.get(key, ()))}
+            for word, key in ((command, key) for command in ("peek", "pop") for key in site.keys(command)):
+                popped = {self._relation(earlier, site): earlier for earlier in reversed(pops.get(key, ()))}
+                stashed = {self._relation(earlier, site): earlier for earlier in reversed(stashes.get(key, ()))}
                 again = popped.get("before") or popped.get("unknown")
                 producer = stashed.get("before") or stashed.get("unknown")
                 if word == "pop" and again is not None:
@@ -180,15 +179,15 @@ class Wiring:
 
     def _pair(self, key: lane.Key, producer: Site, consumer: Site, *, takes: bool) -> None:
         """Add a route, and check the schemas of its ends."""
-        self.routes.append(Route(key, producer.path, consumer.path, takes))
-        stashed, wanted = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
-        misfit = None if wanted is None or stashed is None else _misfit(stashed, wanted)
+        self.routes.append(SkipRoute(key, producer.path, consumer.path, takes))
+        stashed, expected = producer.skips.schemas.get(key[1]), consumer.skips.schemas.get(key[1])
+        misfit = None if expected is None or stashed is None else _misfit(stashed, expected)
         if misfit is not None:
             text = f"{consumer.path!r} needs {misfit} of {key[1]!r}, which {producer.path!r} does not stash"
             self._report(consumer, "schema", key, producer, text)
 
-    def _report(self, site: Site, kind: str, key: lane.Key, other: Site | None, text: str) -> None:
-        self._found.append((site, errors.SkipProblem(kind, site.path, *key, other and other.path, text)))
+    def _report(self, site: Site, kind: str, key: lane.Key, partner: Site | None, text: str) -> None:
+        self._faults.append((site, errors.SkipProblem(kind, site.path, *key, partner and partner.path, text)))
 
 
 # -- sites -------------------------------------------------------------------------------------------------------------
@@ -226,9 +225,9 @@ def _sites(root: Module) -> Iterator[Site]:
             around |= {id(module)}
             part = execution_of(module) or Execution("together", tuple(below.get(id(module), {}).values()))
         if part is not None:
-            for index, each in reversed([*enumerate(part.parts)]):
-                at = (*path, *each.steps) if isinstance(each, Child) else path
-                parts.append((each, at, (*way, Fork(part, index, at)), around))
+            for index, child in reversed([*enumerate(part.parts)]):
+                at = (*path, *child.steps) if isinstance(child, Child) else path
+                parts.append((child, at, (*way, Fork(part, index, at)), around))
 
 
 def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
@@ -244,15 +243,15 @@ def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
 
-def _joined(before: list[set[int]], first: int, then: int) -> bool:
+def add_edge(before: list[set[int]], first: int, then: int) -> bool:
     """Add an edge unless it would close a cycle; return whether it was added."""
     if first > then:
-        pending, seen = [first], {first}
+        pending, visited = [first], {first}
         while pending:
-            new = before[pending.pop()] - seen
-            seen |= new
+            new = before[pending.pop()] - visited
+            visited |= new
             pending += new
-        if then in seen:
+        if then in visited:
             return False
     before[then].add(first)
     return True
@@ -266,8 +265,8 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
     sorter.prepare()
     ranks, ready = [0] * len(before), list[int]()
     for rank in range(len(before)):
-        for each in sorter.get_ready():
-            heapq.heappush(ready, each)
+        for part in sorter.get_ready():
+            heapq.heappush(ready, part)
         done = heapq.heappop(ready)
         ranks[done] = rank
         sorter.done(done)
@@ -277,15 +276,15 @@ def _ranks(before: Sequence[set[int]]) -> list[int]:
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 
-def _misfit(stashed: data.Schema, wanted: data.Schema) -> str | None:
+def _misfit(stashed: data.Schema, expected: data.Schema) -> str | None:
     """Return the fields, or the schema, that a consumer needs and a producer does not stash, as text; None if none."""
-    are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, wanted))
-    if data.is_subschema(stashed, wanted) or (are_objects and data.includes(stashed, wanted)):
+    are_objects = all(schema.get("type") == "object" or "properties" in schema for schema in (stashed, expected))
+    if data.is_subschema(stashed, expected) or (are_objects and data.includes(stashed, expected)):
         return None
-    given, needed = stashed.get("properties", {}), wanted.get("properties", {})
-    lacking = commands.lacking_fields(stashed, wanted)
-    lacking = lacking or [repr(name) for name in needed if name in given and given[name] != needed[name]]
-    return f"the field {', '.join(lacking)}" if lacking else commands.titled(wanted)
+    stashable, needed = stashed.get("properties", {}), expected.get("properties", {})
+    lacking = commands.missing_fields(stashed, expected)
+    lacking = lacking or [repr(name) for name in needed if name in stashable and stashable[name] != needed[name]]
+    return f"the field {', '.join(lacking)}" if lacking else fields_text(expected)
 
 
 # -- entry points ------------------------------------------------------------------------------------------------------
@@ -312,7 +311,7 @@ def verify_skippables(module: Module) -> None:
 
     Source: torchgpipe's `verify_skippables`; differs: containers at any depth, graphs, schemas.
     """
-    _raise_if_any(module, Wiring(module).problems)
+    _raise_if_any(module, SkipWiring(module).problems)
 
 
 def verify_root(root: Module, is_whole: bool = True) -> None:
@@ -323,9 +322,9 @@ def verify_root(root: Module, is_whole: bool = True) -> None:
     """
     if root._record.declaration.skips is not None:
         return
-    problems = Wiring(root).problems
+    problems = SkipWiring(root).problems
     block = lane.open_block() if problems else None
-    if block is not None and block.lane.in_hand:
+    if block is not None and block.lane.is_user_owned:
         names = {name for _, name in block.lane.contents()}
         problems = [p for p in problems if p.kind != "unpopped" and (p.kind != "unstashed" or p.name not in names)]
     if problems and not is_whole:
@@ -337,7 +336,7 @@ def verify_root(root: Module, is_whole: bool = True) -> None:
 
 def steps_before(program: Module) -> Mapping[int, Sequence[int]]:
     """Return the scheduling edges that skips add to the graph of a functional program."""
-    return [*Wiring(program).edges, dict[int, list[int]]()][0]  # its own graph comes first
+    return [*SkipWiring(program).edges, dict[int, list[int]]()][0]  # its own graph comes first
 
 
 def _raise_if_any(module: Module, problems: Sequence[errors.SkipProblem]) -> None:
@@ -363,7 +362,7 @@ class SkipLayout(dict[lane.Key, tuple[str, str]]):
         partitions: The paths of the children in each partition.
     """
 
-    def __init__(self, routes: Sequence[Route], partitions: Sequence[Sequence[str]]) -> None:
+    def __init__(self, routes: Sequence[SkipRoute], partitions: Sequence[Sequence[str]]) -> None:
         for route in sorted(routes, key=lambda route: not route.takes):
             self.setdefault(route.key, (route.producer, route.consumer))
         self.routes = routes
@@ -378,17 +377,17 @@ class SkipLayout(dict[lane.Key, tuple[str, str]]):
         Returns:
             `(source partition, namespace, name)`, sorted by source.
         """
-        found: set[tuple[int, lane.Namespace | None, str]] = set()
+        copies: set[tuple[int, lane.Namespace | None, str]] = set()
         for route in self.routes:
             source, target = self._partition_of(route.producer), self._partition_of(route.consumer)
             if source is not None and target == partition and source != target:
-                found.add((source, *route.key))
-        return sorted(found, key=lambda each: (each[0], lane.order_of(each[1]), each[2]))
+                copies.add((source, *route.key))
+        return sorted(copies, key=lambda copy: (copy[0], lane.order_of(copy[1]), copy[2]))
 
     def requires_copy(self, ns: lane.Namespace | None, name: str) -> bool:
         """Whether a value goes from one partition to another; False for an unknown route."""
         numbers = range(len(self.partitions))
-        return any(found[1:] == (ns, name) for number in numbers for found in self.copy_policy(number))
+        return any(copy[1:] == (ns, name) for number in numbers for copy in self.copy_policy(number))
 
     def _partition_of(self, path: str) -> int | None:
         """Return the index of the partition that a module is in; None if it is in none."""
@@ -424,19 +423,19 @@ def skip_layout(module: Module, partitions: Sequence[Sequence[Any]] | None = Non
 
     Source: torchgpipe's `inspect_skip_layout`; differs: paths, at any depth.
     """
-    wiring = Wiring(module)
-    known = {leaves.path_str(visit.path) for visit in tree.walk(module)} if partitions else set[str]()
-    parts = [[path for child in children for path in _paths(module, child, known)] for children in partitions or ()]
+    wiring = SkipWiring(module)
+    all_paths = {leaves.path_str(visit.path) for visit in tree.walk(module)} if partitions else set[str]()
+    parts = [[path for child in children for path in _paths(module, child, all_paths)] for children in partitions or ()]
     return SkipLayout(wiring.routes, parts)
 
 
-def _paths(root: Module, child: Any, known: Container[str]) -> list[str]:
+def _paths(root: Module, child: Any, all_paths: Container[str]) -> list[str]:
     """Return the paths of a child of a partition, given as a module, a path (text or steps) or an index."""
     if isinstance(child, str | int | tuple):
         path = leaves.path_str(cast("leaves.KeyPath", child)) if isinstance(child, tuple) else str(child)
-        found = [path] if path in known else []
+        paths = [path] if path in all_paths else []
     else:
-        found = [leaves.path_str(path) for path in tree.paths_of(root, child)]
-    if not found:
+        paths = [leaves.path_str(path) for path in tree.paths_of(root, child)]
+    if not paths:
         raise errors.ArgumentError(f"skip_layout: {child!r:.100} in a partition is not part of the program.")
-    return found
+    return paths
