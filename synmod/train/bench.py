@@ -511,18 +511,17 @@ class Bench:
             self._routing.check(ran.feedback)
         return ran.result(
             Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
-            void=ran.fault == "void",
+            void=ran.fault == "void", metrics=None if ran.fault == "reward" else ran.values,
         )  # fmt: skip
 
     def _check_outage(self, known: Known | None, split: Split, rollouts: Sequence[Rollout]) -> None:
         """Raise where too many rollouts have no score.
 
         Raises:
-            EvaluationError: Void rows and errors of the reward, over a tenth of the step and at least five; or over
-                half of the seed's first 20.
+            EvaluationError: Void rows and errors of the reward or a metric, over a tenth of the step and at least
+                five; or over half of the seed's first 20.
         """
-        judged = self.score_range is not None
-        silent = [each.void or (judged and each.score is None and each.error is not None) for each in rollouts]
+        silent = [rollout.void or rollout.metrics is None for rollout in rollouts]
         self._rows += len(rollouts)
         self._faults += sum(silent)
         first = min(_FIRST_ROWS, len(self.validation))

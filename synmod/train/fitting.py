@@ -219,6 +219,9 @@ class _Fitting:
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
         self.history: list[dict[str, Any]] = []
+        self.trained = _Tally(self.metrics)
+        self.validated: dict[str, _Tally] = {}
+        """By fingerprint of the State that was run."""
         self.clock, self.step, self.idle = leaves.current_clock(), 0, 0
 
     async def run(self, folder: runs.Run | None) -> History:
@@ -265,7 +268,11 @@ class _Fitting:
         else:
             self._write(begun)
             self.seed = values_at(self.trainer.program, self.targets)
-        self.bench = self.trainer.bench(self.optimizer, self.examples, self.limits, self.journal)
+        functions = [*self.trained.metrics.functions, *evaluation.Metrics(self.validation_metrics).functions]
+        measures = evaluation.Metrics({id(function): function for function in functions}.values())
+        self.bench = self.trainer.bench(
+            self.optimizer, self.examples, self.limits, self.journal, measures if functions else None
+        )
         self._check_budget()
         await self._tell("on_train_begin")
         with self._limited() as self.account:
@@ -303,6 +310,7 @@ class _Fitting:
         """Note what the program holds after a step; return whether it changed."""
         present = self.bench.present()
         self.bench.hold(present)
+        self._measure()
         if present == before:
             return False
         try:
@@ -373,6 +381,7 @@ class _Fitting:
             await self._tell("on_epoch_begin")
             began, first = self.clock.now(), self.step
             self.bench.begin_epoch()
+            self.trained = _Tally(self.metrics)
             stopped: Stopped | None = None
             for number, batch in enumerate(self._batches_of_epoch()):
                 self.bench.begin(self.step, batch)
@@ -442,16 +451,24 @@ class _Fitting:
             bench.end()
         return True
 
+    def _measure(self) -> None:
+        """Count what a step has run in the metrics: train rows, and validation rows of the present State."""
+        present = self.bench.present()
+        self.trained.count(self.bench.trained())
+        tally = self.validated.setdefault(present.fingerprint, _Tally(self.validation_metrics))
+        tally.count(self.bench.rollouts_of(present))
+
     # -- what is reported ---------------------------------------------------------------------------------------------
 
-    async def _logs(self) -> dict[str, Any]:
+    def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
         bench, present = self.bench, self.bench.present()
         trained, spent = bench.trained(), asdict(bench.spent())
-        rollouts, is_whole = bench.rollouts_of(present), bench.is_whole(present)
+        is_whole = bench.is_whole(present)
         reward = mean(list(bench.scores(present).values()))
         best = next((known.compared for known in bench.ranking() if bench.is_whole(known.state)), None)
-        measured = await self._measured("val_", rollouts, self.validation_metrics)
+        validated = self.validated.get(present.fingerprint) or _Tally(self.validation_metrics)
+        measured = {f"val_{name}": value for name, value in validated.results().items()}
         return {
             "epoch": self.epoch,
             "step": bench.step,
@@ -462,26 +479,15 @@ class _Fitting:
             "candidates": len(bench.shown()),
             "accepted": sum(line["word"] == "accepted" for line in bench.lines),
             **{name: spent[name] for name in _SPENT},
-            **await self._measured("", trained, self.metrics),
+            **self.trained.results(),
             **{name: value if is_whole else None for name, value in measured.items()},
             **{f"{name}{ESTIMATE}": None if is_whole else value for name, value in measured.items()},
         }
 
-    async def _measured(
-        self, prefix: str, rollouts: Sequence[rollouts.Rollout], wanted: Sequence[Any]
-    ) -> dict[str, Any]:
-        """Return the metrics over rows that the present State has been run on; None where it was run on none."""
-        metrics = evaluation.Metrics(wanted)
-        for rollout in rollouts if wanted else ():
-            offered = {"inputs": rollout.inputs, "outputs": rollout.outputs, "target": rollout.target,
-                       "example_id": rollout.id, "extra": dict[str, Any](), "calls": ()}  # fmt: skip
-            metrics.update(rollout, {} if rollout.error else await metrics.measure(offered))
-        return {f"{prefix}{name}": value if rollouts else None for name, value in metrics.results()[0].items()}
-
     async def _end_epoch(self, began: float) -> None:
         """Write a row of the History, log it, and notify the callbacks."""
         seconds = self.clock.now() - began
-        numbers = await self._logs()
+        numbers = self._logs()
         self.history.append({**numbers, "seconds": seconds, "replayed": self.bench.is_replaying})
         for name, value in numbers.items():
             if value is not None and name.startswith("val_"):
@@ -502,10 +508,38 @@ class _Fitting:
             present = bench.present()
             candidate = next((each for each in bench.candidates() if each.state == present), None)
         moment = Moment(
-            self.trainer, self.epoch, bench.step, await self._logs(), bench.spent(), bench.is_replaying, candidate,
+            self.trainer, self.epoch, bench.step, self._logs(), bench.spent(), bench.is_replaying, candidate,
             self.limits.rollouts,
         )  # fmt: skip
         await _call([getattr(callback, method) for callback in self.callbacks], moment)
+
+
+class _Tally:
+    """The metrics of a run over some rollouts, each of which counts once.
+
+    Args:
+        metrics: In the forms of `sm.evaluate`.
+    """
+
+    def __init__(self, metrics: Iterable[Any]) -> None:
+        self.metrics = evaluation.Metrics(metrics)
+        self._counted: set[tuple[str, str, int]] = set()
+
+    def count(self, rollouts: Iterable[rollouts.Rollout]) -> None:
+        """Count the rollouts that were not counted before.
+
+        Raises:
+            Exception: What a metric raised.
+        """
+        for rollout in rollouts:
+            key = rollout.candidate, rollout.id, rollout.sample
+            if key not in self._counted and rollout.metrics is not None:
+                self._counted.add(key)
+                self.metrics.update(rollout, rollout.metrics)
+
+    def results(self) -> dict[str, Any]:
+        """Return the value of each metric by name; None where no rollout was counted."""
+        return {name: value if self._counted else None for name, value in self.metrics.results()[0].items()}
 
 
 async def _call(functions: Iterable[Any], *args: Any) -> None:

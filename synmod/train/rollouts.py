@@ -159,6 +159,7 @@ class Rollout(ExampleResult):
     Attributes:
         candidate: Fingerprint of the State that was run.
         void: Whether an outage ended it: it has no score, and counts nowhere.
+        metrics: What the metrics that are functions returned, by name; None where one of them or the reward failed.
         calls: The calls of modules that own a Variable which is trained.
 
     Example:
@@ -171,6 +172,7 @@ class Rollout(ExampleResult):
 
     candidate: str = ""
     void: bool = False
+    metrics: Mapping[str, float] | None = field(default_factory=empty_object, repr=False)
     calls: tuple[CallRecord, ...] = field(default=(), repr=False)
 
 

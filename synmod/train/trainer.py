@@ -681,6 +681,7 @@ class Trainer:
     def bench(
         self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]],
         limits: runs.Budget | None = None, journal: runs.Journal | None = None,
+        metrics: evaluation.Metrics | None = None,
     ) -> Bench:  # fmt: skip
         """Return the bench of a run on this program as it is.
 
@@ -689,6 +690,7 @@ class Trainer:
             examples: Rows of each split by id, their inputs as data models.
             limits: How many rollouts the run may take, and how long; None for no limit.
             journal: Keeps what was paid for.
+            metrics: Functions that measure each rollout in its run.
 
         Raises:
             TrainerError: Nothing that it may change, or no reward where it compares scores.
@@ -701,7 +703,7 @@ class Trainer:
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
-            self.program, self.reward, self.places, journal or runs.Journal(), paths=routing.paths, first=self._first,
+            self.program, self.reward, self.places, journal or runs.Journal(), metrics, routing.paths, self._first,
             seed=values_at(self.program, targets), seconds=limits.seconds,
         )  # fmt: skip
         run_seed = self.seed if optimizer.seed is None else optimizer.seed

@@ -315,6 +315,83 @@ def test_an_optimizer_that_needs_nothing_and_changes_nothing_is_done():
     assert len(history) == 100
 
 
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+class CountingMetric(sm.metrics.Metric):
+    """Counts how often it is fed, by row."""
+
+    def __init__(self, fed, **options):
+        super().__init__(**options)
+        self.fed = fed
+
+    def update_state(self, y_true, y_pred, rollout=None):
+        self.fed.append((rollout.candidate, rollout.id, rollout.sample))
+
+    def result(self):
+        return 0.0
+
+
+@pytest.mark.parametrize("callbacks", [[], [sm.callbacks.Callback()] * 3], ids=["alone", "watched"])
+def test_a_metric_is_computed_once_per_rollout(callbacks):
+    """However many callbacks read the numbers, and whichever splits it measures."""
+    called, fed = [], []
+
+    async def measure(outputs, example_id):
+        called.append(example_id)
+        return 1.0
+
+    history, _ = asyncio.run(
+        fit(
+            Try("x" * 20, "x" * 30, "x" * 20),
+            eval_metric=[measure, CountingMetric(fed)],
+            validation_metric=[measure],
+            callbacks=callbacks,
+        )
+    )
+    assert len(called) == history.spent.rollouts
+    assert len(fed) == len(set(fed))
+    assert history[-1]["val_measure"] == 1.0
+
+
+def test_a_metric_that_calls_a_model_is_part_of_the_budget_and_of_the_journal(tmp_path):
+    """Its calls count like those of the program; a resumed run makes none of them again."""
+    calls = []
+
+    def agree(request):
+        calls.append(request)
+        return {"ok": True}
+
+    judge = sm.Generator({"ok": bool}, language_model=FunctionLM(agree))
+
+    async def judged(outputs):
+        await judge(Ticket(text=outputs["text"]))
+        return 1.0
+
+    def train_once():
+        tries, watch = Try(*("x" * n for n in range(20, 40))), sm.callbacks.Callback()
+        limit = Budget(lm_calls=150)
+        return asyncio.run(fit(tries, eval_metric=[judged], budget=limit, run=tmp_path, callbacks=[watch]))[0]
+
+    history = train_once()
+    assert history.stopped == "budget"
+    assert history.spent.lm_calls == 2 * history.spent.rollouts <= 150
+    count = len(calls)
+    assert count <= 75
+    assert train_once().to_json() == history.to_json()
+    assert len(calls) == count
+
+
+def test_a_metric_that_raises_ends_the_run_with_its_cause():
+    """Its rows have no score: nothing is learned from what cannot be measured."""
+
+    def broken(outputs):
+        raise LookupError("no such word")
+
+    with pytest.raises(sm.EvaluationError, match=r"LookupError: no such word \(.*test_fit.py"):
+        asyncio.run(fit(Try("x" * 20), eval_metric=[broken]))
+
+
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
