@@ -7,7 +7,6 @@ import logging
 import os
 import sqlite3
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,8 +17,9 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
 from synmod.errors import ArgumentError, ConfigError, DataError
-from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, checks_keywords, files, frozen
+from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, checks_keywords, frozen
 
+from .database import absolute_path, close_database, numbers_of, open_database
 from .flights import SingleFlight
 
 _LOG: Final = logging.getLogger("synmod.cache")
@@ -46,7 +46,6 @@ _OLDEST: Final = (
     "DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry ORDER BY used LIMIT 1) AND (SELECT bytes FROM total) > ?"
 )
 
-_WAIT_S: Final = 10.0  # for another process that writes
 _READ_WAIT_S: Final = 0.05  # a read blocks the event loop; it waits only while another process opens or closes the file
 _MOST_USES: Final = 4_000
 _AT_ONCE: Final = 200  # entries per commit: about 10 ms
@@ -153,7 +152,7 @@ class Cache:
         ttl_s: float | None = None,
         shared: bool = True,
     ) -> None:
-        self.path = None if path is None else _absolute_path(path)
+        self.path = None if path is None else absolute_path("Cache", path)
         self.max_bytes = None if max_bytes is None else check_int("Cache: max_bytes", max_bytes, error=ConfigError)
         self.ttl_s = None if ttl_s is None else check_seconds("Cache: ttl_s", ttl_s, error=ConfigError)
         self.shared = shared
@@ -352,14 +351,17 @@ class Cache:
                     _LOG.warning("Cache %s: %s. It continues in memory.", self.path, error)
                     database = _connect(None, self.shared)
                 self._database = database
-                self._finalizer = weakref.finalize(self, _close, database)
+                self._finalizer = weakref.finalize(
+                    self, close_database, database.process, database.reader, database.writer
+                )
             return self._database
 
     def _set_aside(self, database: _Database, error: Exception) -> None:
         """Close a damaged file and move it away, unless another thread has done so; the next use begins a new one."""
         with self._lock:
             if self._database is database:
-                _close(database)
+                if self._finalizer is not None:
+                    self._finalizer()
                 self._database = self._finalizer = None
                 self._move(error)
 
@@ -410,30 +412,24 @@ def _age(created: Any) -> float:
 
 
 def _connect(path: str | None, shared: bool) -> _Database:
-    """Connect to a file, or to a new database in memory; a new one gets its tables.
+    """Connect to a file, or to a new database in memory.
 
     Raises:
         sqlite3.Error: SQLite cannot use it, or it is of another format.
         OSError: It cannot be written, or is another database.
     """
-    if path is not None:
-        files.make_file(path)
-    writer = sqlite3.connect(path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+    writer = open_database(path, _prepare)
+    if path is None:
+        return _Database(writer, threading.RLock(), writer, os.getpid())
     try:
-        writer.execute("PRAGMA synchronous = OFF")  # there is no entry yet that could be lost
-        with writer:
-            writer.execute("BEGIN IMMEDIATE")
-            _prepare(writer)
-        if path is None:
-            return _Database(writer, threading.RLock(), writer, os.getpid())
-        has_log = _use_wal(writer)
         if not shared:
             writer.execute("PRAGMA wal_autocheckpoint = 0")  # a checkpoint waits for the disk
         reader = sqlite3.connect(path, timeout=_READ_WAIT_S, isolation_level=None, check_same_thread=False)
+        has_log = writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        return _Database(reader, threading.RLock(), writer, os.getpid(), _place(path), has_log)
     except BaseException:
         writer.close()
         raise
-    return _Database(reader, threading.RLock(), writer, os.getpid(), _place(path), has_log)
 
 
 def _place(path: str) -> tuple[int, int]:
@@ -444,7 +440,7 @@ def _place(path: str) -> tuple[int, int]:
 
 def _prepare(writer: sqlite3.Connection) -> None:
     """Check an old database, which must hold our tables and triggers and no others, or make those of a new one."""
-    number, version = (writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    number, version = numbers_of(writer)
     parts = {sql for (sql,) in writer.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
     if not number and not parts:
         for statement in _SCHEMA:
@@ -458,24 +454,6 @@ def _prepare(writer: sqlite3.Connection) -> None:
             writer.execute(statement)
 
 
-def _use_wal(writer: sqlite3.Connection) -> bool:
-    """Switch to WAL mode, and return whether it is: a file system without shared memory keeps the older journal.
-
-    Tries again while another process does the same, since SQLite then fails without waiting.
-    """
-    ends = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            (mode,) = writer.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
-                raise
-            time.sleep(0.01)
-        else:
-            writer.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose the last moments
-            return mode == "wal"
-
-
 def _is_damage(error: Exception) -> bool:
     """Whether an error is about the content of the file, not about its place or another process."""
     if isinstance(error, sqlite3.OperationalError):  # no table of that name; a text that cannot be read has no code
@@ -483,24 +461,6 @@ def _is_damage(error: Exception) -> bool:
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):  # closed in the meantime; too large
         return False
     return isinstance(error, sqlite3.Error | UnicodeError)  # UnicodeError: from a message that quotes damaged bytes
-
-
-def _close(database: _Database) -> None:
-    """Close the connections, in the process that made them."""
-    if database.process == os.getpid():
-        database.reader.close()
-        database.writer.close()
-
-
-def _absolute_path(path: Any) -> str:
-    """Return the absolute path, so that a later change of the working folder does not matter."""
-    try:
-        text = files.path_text(path)
-    except ArgumentError:
-        text = ""
-    if not text:
-        raise ConfigError(f"Cache: path is {path!r:.100}; write the path of a file, or None for memory.")
-    return os.path.abspath(text)
 
 
 def _check_key(key: Any) -> None:

@@ -8,19 +8,18 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar, Final, Self, TypeVar, cast
 
 from pydantic import Field
 
 from synmod import data, errors, tree
-from synmod.leaves import aio, make_file, path_text
+from synmod.cache import database
+from synmod.leaves import aio
 from synmod.registry import register_own
 
 T = TypeVar("T")
 
 _ID: Final = 0x53594E49  # "SYNI", the application_id that identifies the database
-_WAIT_S: Final = 10.0  # for a write of another process
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
 _UPSERT: Final = (
     "INSERT INTO passage (id, vector, metadata, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -134,12 +133,7 @@ class StoredIndex(Index):
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, name: str | None = None) -> None:
         who = type(self).__name__
-        try:
-            self.path = None if path is None else os.path.abspath(path_text(path))
-        except errors.ArgumentError:
-            raise errors.ConfigError(
-                f"{who}: path is {path!r:.100}; write that of a file, or None for memory."
-            ) from None
+        self.path = None if path is None else database.absolute_path(who, path)
         self.name = os.path.splitext(os.path.basename(self.path or "memory"))[0] if name is None else name
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise errors.ConfigError(f"{who}: name is {name!r:.100}; write a text.")
@@ -200,7 +194,7 @@ class StoredIndex(Index):
         def delete(connection: sqlite3.Connection) -> int:
             return connection.executemany("DELETE FROM passage WHERE id = ?", keys).rowcount
 
-        return await self._in_thread(_in_transaction, delete) if keys else 0
+        return await self._in_thread(database.in_transaction, delete) if keys else 0
 
     def __len__(self) -> int:
         """Return the number of passages; blocks the event loop until a search or write under way has ended."""
@@ -253,26 +247,14 @@ class StoredIndex(Index):
         """Return the connection of this process; a forked child opens its own."""
         if self._connection is not None and (self.path is None or self._process == os.getpid()):
             return self._connection
-        if self.path is not None:
-            make_file(self.path)
-        opened = sqlite3.connect(
-            self.path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            _in_transaction(opened, self._prepare)
-            with suppress(sqlite3.OperationalError):  # another process is switching at this moment
-                opened.execute("PRAGMA journal_mode = WAL")
-            opened.execute("PRAGMA synchronous = NORMAL")  # only a crash of the machine may lose recent commits
-        except BaseException:
-            opened.close()
-            raise
-        self._connection, self._process = opened, os.getpid()
-        self._finalizer = weakref.finalize(self, _close, opened, self._process)
-        return opened
+        connection = database.open_database(self.path, self._prepare)
+        self._connection, self._process = connection, os.getpid()
+        self._finalizer = weakref.finalize(self, database.close_database, self._process, connection)
+        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check an existing database, or create the tables of a new one."""
-        number, version = (connection.execute(f"PRAGMA {x}").fetchone()[0] for x in ("application_id", "user_version"))
+        number, version = database.numbers_of(connection)
         if not number and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             statements = (f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {self._format}", *self._schema)
             for statement in statements:
@@ -294,7 +276,7 @@ class StoredIndex(Index):
             connection.executemany(_UPSERT, values)
 
         if values:
-            _in_transaction(connection, write)
+            database.in_transaction(connection, write)
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
@@ -334,19 +316,6 @@ def select_passages(connection: sqlite3.Connection, statement: str, values: Sequ
         return [FoundPassage(id=i, metadata=json.loads(m), text=t, score=score) for i, m, t, score in rows]
     except (TypeError, ValueError, RecursionError) as error:
         raise OSError(f"a passage in it is damaged: {error}") from None
-
-
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Run a function in one transaction."""
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        return work(connection)
-
-
-def _close(connection: sqlite3.Connection, process: int) -> None:
-    """Close a connection, in the process that made it."""
-    if process == os.getpid():
-        connection.close()
 
 
 tree.register_impl(
