@@ -10,7 +10,7 @@ from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
 from synmod.leaves import Json, aio, aligned, check_seconds, copied, frozen, leaves, new_run_id
-from synmod.module import Attempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
+from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
 from .checks import R, Returning
@@ -379,7 +379,7 @@ class _Sample(NamedTuple):
 
     output: Any
     value: Any
-    attempt: Attempt
+    attempt: CallAttempt
 
 
 def _samples(
@@ -641,7 +641,7 @@ class Refine(Returning[R]):
 
     async def call(self, inputs: Any) -> Any:
         """Return the output of the best round."""
-        best: tuple[float, Any, Attempt] | None = None
+        best: tuple[float, Any, CallAttempt] | None = None
         given = inputs
         for _ in range(self.rounds):
             with attempt() as one:

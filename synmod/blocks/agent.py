@@ -245,5 +245,5 @@ def _function_schema(tool: Module) -> Json:
 @module.execution_of.register(Agent)
 def execution_of_agent(agent: Agent[Any]) -> module.Execution:
     """Return the tools, any of which may run, in any order."""
-    children = (module.Child(("tools", name), tool) for name, tool in agent.tools.items())
+    children = (module.ChildAt(("tools", name), tool) for name, tool in agent.tools.items())
     return module.Execution("together", tuple(children))

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overlo
 from synmod import data, flow, registry
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
 from synmod.leaves import Json, frozen, is_object
-from synmod.module import Attempt, Child, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
+from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
 from .checks import R, Returning
@@ -233,7 +233,7 @@ class Branch(Returning[R]):
 @execution_of.register(Branch)
 def execution_of_branch(branch: Branch[Any]) -> Execution:
     """Return the order: the decision, then one branch or another."""
-    first = Child(("decision",), branch.decision)
+    first = ChildAt(("decision",), branch.decision)
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
@@ -359,7 +359,7 @@ class Route(Returning[R]):
 @execution_of.register(Route)
 def execution_of_route(route: Route[Any]) -> Execution:
     """Return the order: the module that selects, then one route or another."""
-    return Execution("in order", (Child(("module",), route.module), _alternatives("routes", route.routes)))
+    return Execution("in order", (ChildAt(("module",), route.module), _alternatives("routes", route.routes)))
 
 
 @registry.register_own()
@@ -491,7 +491,7 @@ class Fallback(Returning[R]):
 @execution_of.register(Fallback)
 def execution_of_fallback(fallback: Fallback[Any]) -> Execution:
     """Return the members as alternatives: the stashes and pops of a failed member are undone."""
-    return Execution("one of", tuple(Child(("modules", index), each) for index, each in enumerate(fallback.modules)))
+    return Execution("one of", tuple(ChildAt(("modules", index), each) for index, each in enumerate(fallback.modules)))
 
 
 def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
@@ -526,7 +526,7 @@ def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
 
 def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
     """Return how routes run: as alternatives, of which some may not run."""
-    return Execution("one of", tuple(Child((attribute, label), module) for label, module in routes.items()))
+    return Execution("one of", tuple(ChildAt((attribute, label), module) for label, module in routes.items()))
 
 
 async def _take(routes: Mapping[str, Module], taken: Collection[str], inputs: Any) -> list[Any]:
@@ -539,7 +539,7 @@ async def _take(routes: Mapping[str, Module], taken: Collection[str], inputs: An
 async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
     """Return the outputs of alternatives on symbols; none sees the stashes and pops of another."""
     outputs: list[Any] = []
-    attempts: list[Attempt] = []
+    attempts: list[CallAttempt] = []
     for module in modules:
         with attempt() as one:
             outputs.append(await module(inputs))

@@ -1,7 +1,7 @@
 """Running a program's graph: the plan that is made once, and the run of one call.
 
 Each step starts as soon as its arguments are available. Hot: a step costs a few list reads here, a chain costs no task,
-branches cost one task each. There is no barrier between levels, no recursion, and a value is dropped when its last
+branches cost one task each. Levels have no barrier, nothing recurses, and a value is dropped when its last
 consumer has taken it. A plan is shared by all calls and never written to.
 """
 
@@ -27,7 +27,7 @@ class PlannedStep:
     """One step with its module, its arguments as templates, and its outputs as numbers.
 
     Attributes:
-        output: The number of the only output, -1 where there are none or several.
+        output: The number of the only output, -1 unless there is exactly one.
         schema: The schema of the only output.
         numbers: The numbers of all outputs.
         needs: The distinct symbols among the arguments.
@@ -54,7 +54,7 @@ class Plan:
     """A graph ready to run.
 
     Attributes:
-        symbols: What each symbol declares, by number.
+        symbols: The declaration of each symbol, by number.
         inputs: Numbers of the inputs, in the order of leaves.
         outputs: The nest of output numbers.
         steps: The steps in order.

@@ -61,7 +61,7 @@ class Step:
         args: Positional arguments: nests of symbols, values and None.
         kwargs: Keyword arguments: nests in which symbols are edges and all else is constant.
         outputs: The output's structure with a `Declared` at the place of each symbol.
-        side_effects: What the call leaves in addition to its outputs, for rooms above; None for nothing.
+        side_effects: The values that the call leaves beside its outputs, for rooms above, or None.
     """
 
     module: Any
@@ -108,8 +108,8 @@ def record_call(
         module: The module that was called.
         args: Positional arguments as `call` gets them.
         kwargs: Keyword arguments; symbols in them are edges too, plain JSON is frozen, the rest is kept as it is.
-        outputs: A nest of fresh symbols, with None where there is no output.
-        side_effects: What the call leaves in addition to its outputs.
+        outputs: A nest of fresh symbols, with None for a missing output.
+        side_effects: The values that the call leaves beside its outputs.
     """
     _remember(
         Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), side_effects),
@@ -351,7 +351,7 @@ class FlowStep:
         op: Name of the operator in `sm.ops`, None for a module.
         args: Positional arguments: nests of `SymbolRef`, values and None.
         kwargs: Keyword arguments: nests in which a `SymbolRef` is an edge and all else a constant.
-        outputs: The structure of the output: `SymbolRef`s, and None where there is no output.
+        outputs: The structure of the output: `SymbolRef`s, and None for a missing output.
         plan: The operator's plan if it is known; else it is made again from the schemas.
     """
 
@@ -376,7 +376,7 @@ class FlowGraph:
     """The whole graph of a functional program.
 
     Attributes:
-        symbols: What each symbol declares, by number.
+        symbols: The declaration of each symbol, by number.
         inputs: The structure of the inputs, `SymbolRef`s at its leaves.
         outputs: The structure of the outputs, likewise.
         steps: The steps, producers before consumers.

@@ -35,7 +35,7 @@ class Failed:
 
     Attributes:
         index: The position of the item.
-        error: What it raised.
+        error: The exception.
     """
 
     index: int
@@ -165,7 +165,7 @@ class map_concurrently(Generic[R]):  # noqa: N801  # read as a word
         return result if self._ordered else (index, result)  # pyright: ignore[reportReturnType]  # as the caller asked
 
     def _next(self) -> int | None:
-        """Return the index of a result that can be taken, None while there is none."""
+        """Return the index of a result that can be taken, None while nothing is ready."""
         if self._ordered:
             return self._taken if self._taken in self._results else None
         return self._finished.popleft() if self._finished else None

@@ -12,7 +12,7 @@ from .config import from_config, is_passed_on, note_loaded
 from .contract import input_declaration, input_spec_of, output_declaration
 from .declaring import AsyncCallee, DeclaredSkips, ModuleOf, ModuleOptions, declaration_of, first_paragraph
 from .kinds import (
-    Attempt, Child, Execution, RoomsAbove, attempt, execution_of, has_open_skips, own_inputs_of, passes_none,
+    CallAttempt, ChildAt, Execution, RoomsAbove, attempt, execution_of, has_open_skips, own_inputs_of, passes_none,
     verify_first_call,
 )
 from .module import Data, Module
@@ -23,7 +23,7 @@ from .structure import refuse_if_sealed, seal
 from .transactions import Build, current_own_build
 
 __all__ = [
-    "UNDECLARED", "AsyncCallee", "Attempt", "Build", "Child", "Data", "DeclaredSkips", "Execution", "InVariable",
+    "UNDECLARED", "AsyncCallee", "Build", "CallAttempt", "ChildAt", "Data", "DeclaredSkips", "Execution", "InVariable",
     "Module", "ModuleOf", "ModuleOptions", "RoomsAbove", "Unquoted", "attempt", "build", "build_and_check",
     "current_own_build", "declaration_of", "execution_of", "fields_text", "first_paragraph", "from_config",
     "has_open_skips", "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation",

@@ -267,10 +267,9 @@ def _bind_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
     signature = module._record.declaration.build
     data = data_among(kwargs)
     matched = contract.inputs_by_parameter(signature, args, data)
-    missing = [
-        name for name, p in signature.parameters.items()
-        if name not in matched and p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD
-    ]  # fmt: skip
+    parameters = signature.parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD]
+    missing = [name for name in required if name not in matched]
     for name in missing:
         if name in kwargs and name not in data:
             raise wrong_leaf(module, name, kwargs[name])
@@ -320,7 +319,7 @@ class _NoResult:
 
 
 def write_build_config(module: Module) -> dict[str, Any] | None:
-    """Return the schemas a module was built on, by parameter of `build`; None if there are none."""
+    """Return the schemas a module was built on, by parameter of `build`; else None."""
     built_on = module._record.build_config
     return None if built_on is None else {"schemas": {name: _nest_to_json(nest) for name, nest in built_on.items()}}
 

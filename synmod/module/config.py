@@ -171,7 +171,7 @@ def _format_arguments(signature: inspect.Signature, arguments: Mapping[str, Any]
 
 
 def _format_skips(skips: DeclaredSkips | None) -> str:
-    """Return the declared skip names as text; "" if there are none."""
+    """Return the declared skip names as text; else ""."""
     if skips is None:
         return ""
     peeked = f" peek={sorted(skips.peek)!r}" if skips.peek else ""

@@ -193,17 +193,17 @@ def with_name_scope(method: F) -> F:
     """
     if inspect.iscoroutinefunction(method):
 
-        async def waiting(self: Module, /, *args: Any, **kwargs: Any) -> Any:
+        async def run_async(self: Module, /, *args: Any, **kwargs: Any) -> Any:
             with scope.NameScope(self._record):
                 return await method(self, *args, **kwargs)
 
-        return cast("F", functools.wraps(method)(waiting))
+        return cast("F", functools.wraps(method)(run_async))
 
-    def plain(self: Module, /, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Module, /, *args: Any, **kwargs: Any) -> Any:
         with scope.NameScope(self._record):
             return method(self, *args, **kwargs)
 
-    return cast("F", functools.wraps(method)(plain))
+    return cast("F", functools.wraps(method)(run))
 
 
 class ModuleMeta(ABCMeta):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # -- skip connections --------------------------------------------------------------------------------------------------
 
 
-class Runner(Protocol):
+class SkipRunner(Protocol):
     """Runs `call` of a module that declares skips."""
 
     def run(self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -43,7 +43,7 @@ class DeclaredSkips:
     optional: frozenset[str]
     schemas: Mapping[str, data.Schema]
     models: Mapping[str, Any]
-    runner: Runner
+    runner: SkipRunner
 
     @cached_property
     def required(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class ClassDeclaration:
         self.declares_spec = is_own(cls, "compute_output_spec")
         self.skips: DeclaredSkips | None = None
         """The skip connections that the class declares, with those of its bases."""
-        self.runner: Runner | None = None
+        self.runner: SkipRunner | None = None
 
     def declare_skips(self, skips: DeclaredSkips) -> None:
         """Add skip connections to those declared already."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Order = Literal["in order", "one of", "together", "graph"]
 
 
-class Child(NamedTuple):
+class ChildAt(NamedTuple):
     """A child to run, and the steps to it from its container."""
 
     steps: leaves.KeyPath
@@ -40,7 +40,7 @@ class Execution(NamedTuple):
     """
 
     order: Order
-    parts: tuple[Child | Execution | None, ...]
+    parts: tuple[ChildAt | Execution | None, ...]
     needs: tuple[Sequence[int], ...] = ()
 
 
@@ -70,7 +70,7 @@ def verify_first_call(module: Any) -> None:
 # -- rooms above -------------------------------------------------------------------------------------------------------
 
 
-class Attempt(Protocol):
+class CallAttempt(Protocol):
     """The calls made in one block."""
 
     def keep(self) -> None:
@@ -89,13 +89,13 @@ class RoomsAbove:
     """
 
     verify_wiring: Callable[[Module, bool], None]
-    attempt: Callable[[], AbstractContextManager[Attempt]]
+    attempt: Callable[[], AbstractContextManager[CallAttempt]]
     summary: Callable[[Module, int | None, Iterable[str] | None], str]
     plot: Callable[[Module, str | PathLike[str] | None, str], str]
     instance: ClassVar[RoomsAbove]
 
 
-def attempt() -> AbstractContextManager[Attempt]:
+def attempt() -> AbstractContextManager[CallAttempt]:
     """Return a block whose calls affect the skip connections only if `keep` is called, inside or after the block."""
     return RoomsAbove.instance.attempt()
 

@@ -555,7 +555,7 @@ class Module(metaclass=ModuleMeta):
         """Add a reward to the running entry call, under this module's path.
 
         Raises:
-            CallError: There is no running call, or `value` is not a finite number.
+            CallError: No call is running, or `value` is not a finite number.
         """
         add_reward(self._record, value, name)
 

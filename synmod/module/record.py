@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from synmod.flow import FlowGraph
 
     from .contract import Contract, DeclaredOutputs
-    from .declaring import ClassDeclaration, Runner
+    from .declaring import ClassDeclaration, SkipRunner
     from .module import Module
     from .transactions import Build
 
@@ -58,7 +58,7 @@ class ModuleRecord:
     """The Namespace of each isolated skip name."""
     constructed: bool = False
     hooks: tuple[scope.Hook, ...] = ()
-    runner: Runner | None = None
+    runner: SkipRunner | None = None
     """Runs `call` if the class declares skips; else None."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
     """The attributes that were assigned after construction, outside `build`."""
@@ -121,7 +121,7 @@ def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
 
 
 def attribute_of(module: Module, name: str | int) -> Any:
-    """Return one attribute, without running a property; ABSENT if there is none."""
+    """Return one attribute, without running a property; ABSENT if it is missing."""
     attributes: dict[Any, Any] = vars(module)  # a Sequential has int names
     return attributes.get(name, ABSENT)
 

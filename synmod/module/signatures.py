@@ -211,7 +211,7 @@ def only_parameter(parameters: Iterable[inspect.Parameter], kind: Any) -> inspec
 
 
 def definer(cls: type, name: str) -> type | None:
-    """Return the class whose body defines an attribute of `cls`; None if there is no such attribute."""
+    """Return the class whose body defines an attribute of `cls`; None if the attribute is missing."""
     return next((base for base in cls.__mro__ if name in vars(base)), None)
 
 

@@ -67,7 +67,7 @@ def delete_attribute(module: Module, name: str) -> None:
 
     Raises:
         SealedError: The module is built, and the attribute is or holds a node or a Variable.
-        AttributeError: There is no such attribute.
+        AttributeError: The attribute is missing.
     """
     record = module._record
     if record.sealed and name not in record.declaration.hidden and _holds_any(_in_graph(module, name)):
@@ -178,7 +178,7 @@ def refuse_if_sealed(module: Module, attribute: str, fault: str) -> None:
     Args:
         module: The module to be changed.
         attribute: The attribute to be changed.
-        fault: What is refused, such as 'cannot add a member'.
+        fault: The refused change, such as 'cannot add a member'.
     """
     if module._record.sealed:
         raise SealedError(_text(module, attribute, fault))

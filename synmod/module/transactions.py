@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
 
-_FIELDS: Final = (
-    *LABELS, "arguments", "build_config", "built", "flow", "layout", "made_in_build", "ready", "reassigned", "removed",
-    "sealed", "statics",
-)  # fmt: skip
+_CONFIG: Final = ("arguments", "build_config", "flow", "layout", "made_in_build", "reassigned", "removed", "statics")
+_FIELDS: Final = (*LABELS, *_CONFIG, "built", "ready", "sealed")
 
 
 _EXTENDED: Final = (list, deque)

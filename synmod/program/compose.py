@@ -366,7 +366,7 @@ class Sequential(Program[M]):
 
         Raises:
             SealedError: The Sequential is built.
-            GraphError: There is no member.
+            GraphError: The Sequential is empty.
         """
         steps = self._steps()
         modules.refuse_if_sealed(self, str(steps[-1] if steps else -1), "cannot remove the last member")
@@ -487,7 +487,7 @@ def execution_of_sequential(row: Sequential[Any]) -> modules.Execution | None:
     """Return the members in order; None for a subclass with its own `call`, which may run them in any order."""
     if type(row).call is not Sequential.call:
         return None
-    return modules.Execution("in order", tuple(map(modules.Child, zip(row._steps()), row.members)))
+    return modules.Execution("in order", tuple(map(modules.ChildAt, zip(row._steps()), row.members)))
 
 
 def _label(function: Callable[..., Any]) -> str | None:

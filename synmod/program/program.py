@@ -259,7 +259,7 @@ class Program(Module, Generic[M]):
             The module.
 
         Raises:
-            GraphError: There is no module at the path; with 'Did you mean'.
+            GraphError: The path has no module; with 'Did you mean'.
 
         Example:
             >>> program.get_module("generator")  # doctest: +SKIP
@@ -299,9 +299,9 @@ class Program(Module, Generic[M]):
         Copies and saved files do not include it.
 
         Args:
-            reward: What judges a row: a Reward, a function, or a name such as `"exact_match"`.
-            optimizer: What changes the Variables: an Optimizer, or a name such as `"gepa"`; None: `"random_few_shot"`.
-            metrics: What is measured beside the reward: those of `sm.metrics`, their names, or functions.
+            reward: The judge of a row: a Reward, a function, or a name such as `"exact_match"`.
+            optimizer: The algorithm of `fit`: an Optimizer, or a name such as `"gepa"`; None: `"random_few_shot"`.
+            metrics: The measures beside the reward: those of `sm.metrics`, their names, or functions.
 
         Raises:
             TrainerError: An unknown name.
@@ -339,9 +339,9 @@ class Program(Module, Generic[M]):
         Each `fit` begins with a copy of the compiled optimizer, and with the program as it is.
 
         Args:
-            x: What `sm.load_examples` reads: rows, a file, a table.
+            x: The rows, as `sm.load_examples` reads them: a list, a file, a table.
             y: Names of the target fields, or the targets.
-            validation_data: What candidates are compared on: as `x`, or `(x, y)`.
+            validation_data: The rows on which candidates are compared: as `x`, or `(x, y)`.
             validation_split: The share of the rows to set aside without `validation_data`; `"auto"`: half, at most 200.
             epochs: Passes over the rows; None to go on until the optimizer is done or the budget is spent.
             batch_size: Rows per step; None for what the optimizer learns from, else all.
@@ -398,7 +398,7 @@ class Program(Module, Generic[M]):
         """Return the scores of the program on a data set, by the compiled reward and metrics.
 
         Args:
-            x: What `sm.load_examples` reads.
+            x: The rows, as `sm.load_examples` reads them.
             y: Names of the target fields, or the targets.
             **options: Keywords of `sm.evaluate`; `reward` and `metrics` in place of those compiled.
 
@@ -422,7 +422,7 @@ class Program(Module, Generic[M]):
         """Return what the program returns for each row, in input order.
 
         Args:
-            x: What `sm.load_examples` reads; targets are ignored.
+            x: The rows, as `sm.load_examples` reads them; targets are ignored.
             on_error: `"raise"` the first failure after the other rows are cancelled, or `"collect"` each as a `Failed`.
             concurrency: How many rows run at once.
             progress: An object that is notified of the progress; None for a bar on a terminal, False for nothing.

@@ -9,7 +9,7 @@ from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, is
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
 from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
-from synmod.module import Child, Execution, Module, Unquoted, shape, where
+from synmod.module import ChildAt, Execution, Module, Unquoted, shape, where
 from synmod.skip.wiring import steps_before
 
 if TYPE_CHECKING:
@@ -129,9 +129,10 @@ class Inputs:
             pairs = aligned(list(self.structure), [*args, *[None] * left])
             if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
                 return [value for _, _, value in pairs]
+        inputs = pack(self.structure, map(Unquoted, self.names))
         raise CallError(
-            f"{where(module)}: got {_count_text(args)}; it takes {pack(self.structure, map(Unquoted, self.names))}, as "
-            f"one argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
+            f"{where(module)}: got {_count_text(args)}; it takes {inputs}, as one "
+            f"argument{', one argument each' if len(self.names) > 1 else ''} or by keyword ({', '.join(self.names)})."
         )
 
     def _by_name(self, module: Module, keywords: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
@@ -242,7 +243,7 @@ def output_symbols(program: Program[Any]) -> Any:
 
 
 def get_wiring(program: Program[Any]) -> ProgramWiring:
-    """Return the wiring of a functional program; made anew when its graph or its modules have changed."""
+    """Return the wiring of a functional program; a new one when its graph or its modules have changed."""
     wiring: ProgramWiring | None = getattr(program, "_wiring", None)
     record = program._record
     if wiring is None or wiring.flow is not record.flow or wiring.version != record.version:
@@ -259,6 +260,6 @@ def graph_execution(program: Program[Any]) -> Execution:
         for ref in leaves(step.outputs):
             if ref is not None:
                 makers[ref.index] = index
-    parts = [None if step.node is None else Child((step.node,), program.__dict__[step.node]) for step in flow.steps]
+    parts = [None if step.node is None else ChildAt((step.node,), program.__dict__[step.node]) for step in flow.steps]
     needs = [sorted({makers[number] for number in step.needs if number in makers}) for step in flow.steps]
     return Execution("graph", tuple(parts), tuple(needs))

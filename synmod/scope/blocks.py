@@ -14,7 +14,7 @@ from typing import Any, Final
 from .usage import check_phase
 
 
-class Entry:
+class BlockEntry:
     """One entry of a block: what it adds, by field, and whether it is still live.
 
     Shared by all records that are computed from it.
@@ -34,32 +34,28 @@ class Ambient:
 
     Attributes:
         parent: The record of the block around, None for the outermost.
-        entry: What the innermost block added.
+        entry: The values that the innermost block added.
         phase: The phase, None where no block sets one.
         deadline: The earliest, None without one.
         hooks, budgets, usages, reward_tracks, scopes, captures: What each block added, outermost first.
     """
 
-    __slots__ = (
-        "budgets", "captures", "deadline", "entry", "hooks", "parent", "phase", "reward_tracks", "scopes", "usages"
-    )  # fmt: skip
+    phase: str | None = None
+    deadline: Any = None
+    hooks: tuple[Any, ...] = ()
+    budgets: tuple[Any, ...] = ()
+    usages: tuple[Any, ...] = ()
+    reward_tracks: tuple[Any, ...] = ()
+    scopes: tuple[Any, ...] = ()
+    captures: tuple[Any, ...] = ()
 
-    def __init__(self, parent: Ambient | None, entry: Entry) -> None:
+    def __init__(self, parent: Ambient | None, entry: BlockEntry) -> None:
+        if parent is not None:
+            vars(self).update(vars(parent))
         self.parent = parent
         self.entry = entry
-        if parent is None:
-            self.phase: str | None = None
-            self.deadline: Any = None
-            self.hooks = self.budgets = self.usages = self.reward_tracks = self.scopes = self.captures = _NOTHING
-        else:
-            self.phase, self.deadline, self.hooks = parent.phase, parent.deadline, parent.hooks
-            self.budgets, self.usages, self.reward_tracks = parent.budgets, parent.usages, parent.reward_tracks
-            self.scopes, self.captures = parent.scopes, parent.captures
         for field, value in entry.adds.items():
             setattr(self, field, _JOINS.get(field, _append)(getattr(self, field), value))
-
-
-_NOTHING: Final[tuple[Any, ...]] = ()
 
 
 def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
@@ -110,7 +106,7 @@ def effective(record: Ambient | None) -> Ambient | None:
 
 
 def ambient() -> Ambient | None:
-    """Return what the open blocks around this place provide, None where there are none. Hot: one read and a check."""
+    """Return the values of the open blocks around this place, None outside of blocks. Hot: one read and a check."""
     record = AMBIENT.get()
     return None if record is None else effective(record)
 
@@ -122,15 +118,15 @@ class Block:
     """
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[BlockEntry] = []
 
     def enter(self, **adds: object) -> None:
         """Begin the block here: each value joins its field in the record of the open blocks."""
-        entry = Entry(adds)
+        entry = BlockEntry(adds)
         self._entries.append(entry)
         AMBIENT.set(Ambient(ambient(), entry))
 
-    def entry(self) -> Entry:
+    def entry(self) -> BlockEntry:
         """Return the entry that was made in this context, else the last one (a generator may be closed elsewhere)."""
         record = AMBIENT.get() if len(self._entries) > 1 else None
         while record is not None:
@@ -163,7 +159,7 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
         name: `"inference"` (the phase without a block), `"reward"` or `"optimizer"`.
 
     Raises:
-        CallError: There is no such phase.
+        CallError: The phase is unknown.
 
     Example:
         >>> import synmod as sm

@@ -130,12 +130,12 @@ class CallFrame:
     """One running module call, with a reference to the one that calls it; what users read of it is read-only.
 
     Attributes:
-        run: What all calls below one entry call share.
+        run: The values that all calls below one entry call share.
         owner: The module.
         number: Which call of its run this is, counted from 0 by their starts.
         decided_training: The training mode decided for this call or a call above, None where none is decided.
         live: Whether the call still runs; cleared by the code that runs it.
-        layer: The values that travel past the call (skip connections), None where there are none.
+        layer: The values that travel past the call (skip connections), None without skips.
 
     Source: trace spans, Synalinks' call context; differs: never shared between siblings.
     """
@@ -222,7 +222,7 @@ class CallFrame:
         return tuple([reward.reward for reward in self.run.rewards()])
 
     def innermost_of(self, owner: Owner) -> CallFrame | None:
-        """Return the innermost running call of a module, from this one up; None if there is none."""
+        """Return the innermost running call of a module, from this one up, or None."""
         frame: CallFrame | None = self
         while frame is not None and frame.owner is not owner:
             frame = frame._parent

@@ -70,8 +70,8 @@ class CallEnd(Event):
     """A module call ended.
 
     Attributes:
-        outputs: What it returned; None if it failed.
-        exception: What it raised, also if it was cancelled or closed; else None.
+        outputs: The result; None if it failed.
+        exception: The exception if it failed, was cancelled or closed; else None.
         elapsed_s: Wall seconds.
         usage: That of the whole run, at the end of an entry call; else None.
         rewards: (path, name, value) of the whole run, at the end of an entry call; else ().
@@ -107,7 +107,7 @@ class BuildEnd(Event):
 
     Attributes:
         inputs: The symbols that `build` got.
-        exception: What it raised, or None.
+        exception: The exception if it failed, else None.
         elapsed_s: Wall seconds.
     """
 
@@ -139,7 +139,7 @@ class LMEnd(Event):
         request: Its `LMRequest`, or `EmbeddingRequest`.
         model: `provider/name`.
         reply: Its `LMReply`, or `EmbeddingReply`; None if it failed.
-        exception: What it raised, or None.
+        exception: The exception if it failed, else None.
         attempts: The requests that were sent.
         usage: Tokens and cost, as a `Usage`.
         elapsed_s: Wall seconds.

@@ -27,9 +27,15 @@ __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
 # -- spans of OpenTelemetry --------------------------------------------------------------------------------------------
 
 _PROVIDERS: Final = {
-    "azure": "azure.ai.openai", "azure_ai": "azure.ai.inference", "bedrock": "aws.bedrock", "gemini": "gcp.gemini",
-    "mistral": "mistral_ai", "vertex_ai": "gcp.vertex_ai", "watsonx": "ibm.watsonx.ai", "xai": "x_ai",
-}  # fmt: skip
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
 """The providers whose name in the conventions differs from that in our model strings."""
 
 _PARAMS: Final = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")
@@ -224,10 +230,10 @@ def _json_text(messages: list[Any]) -> str:
 
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
-_MEASURES: Final = {
-    *Event.__slots__, "exception", "elapsed_s", "usage", "rewards", "model", "attempts", "cached", "variable",
-    "version",
-}  # fmt: skip
+_OF_MODELS: Final = ("model", "attempts", "cached")
+_OF_VARIABLES: Final = ("variable", "version")
+_OF_ENDS: Final = ("exception", "elapsed_s", "usage", "rewards")
+_MEASURES: Final = {*Event.__slots__, *_OF_ENDS, *_OF_MODELS, *_OF_VARIABLES}
 """The fields that a row without values has."""
 
 

@@ -24,7 +24,7 @@ class Deadline:
         plain: Whether it was entered outside a task, so that it has no scope that cancels waiting code.
         scope: The scope that cancels the waiting code of the block, None for a plain or an endless deadline.
         waiting: Path of the call that was waiting when the time was over, None while none is noted.
-        partial: What was finished when the time was over, for the error.
+        partial: The work that was finished when the time was over, for the error.
     """
 
     __slots__ = ("_clock", "_ends", "partial", "plain", "scope", "seconds", "waiting")
@@ -228,8 +228,8 @@ class Account:
 
     Attributes:
         limits: The given limits, by name.
-        settled: What was actually spent.
-        reserved: What is reserved for requests under way.
+        settled: The sum that was actually spent.
+        reserved: The sum for requests under way.
     """
 
     __slots__ = ("limits", "reserved", "settled")

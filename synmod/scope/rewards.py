@@ -35,7 +35,7 @@ class Feedback:
 
     Attributes:
         score: Higher is better, inside the reward's `range`; None where there is nothing to score.
-        critique: What is wrong, in words.
+        critique: The faults, in words.
         target: The output that was expected.
         parts: Critique by module path or glob, for these modules alone.
         objectives: Further numbers by name; a keyword.
@@ -84,7 +84,7 @@ class BoundReward:
 
     Attributes:
         asks_for: The names of `allowed` that it takes.
-        lowest: The lowest score of its `range`; 0.0 where there is none.
+        lowest: The lowest score of its `range`; 0.0 without one.
 
     Raises:
         ArgumentError: It cannot be called, or requires a parameter that is not offered.
@@ -148,9 +148,9 @@ class BoundReward:
             values: A value for each name that it may take.
 
         Raises:
-            CallError: It needs a target and there is none; it returned neither a finite number, a bool nor a Feedback
+            CallError: It needs a target that is missing; it returned neither a finite number, a bool nor a Feedback
                 with such scores; or its score is outside its `range`.
-            Exception: What it raised.
+            Exception: Any exception of the function.
         """
         if self._needs_target and values.get("target") is None:
             raise errors.CallError(f"{self._what} needs a target, and example {values.get('example_id')!r} has none.")

@@ -142,7 +142,7 @@ class TraceNode:
         children: The calls below, by their start.
         lm_calls: Its own model calls, by their start.
         parent: The node of the calling module, None for an entry call.
-        run: What it shares with the other calls of its tree.
+        run: The size of its tree, shared with the other calls in it.
     """
 
     call_id: str
@@ -177,13 +177,9 @@ class TraceNode:
 _VERSION: Final = 1
 _REQUEST: Final = ("messages", "schema", "tools", "params")
 _REPLY: Final = ("text", "reasoning", "tool_calls", "finish_reason", "model", "request_id")
-_LM_CALL: Final = (
-    "model", "phase", "start", "elapsed_s", "error", "attempts", "cached", "tokens", "cost_usd", "usage",
-)  # fmt: skip
-_CALL: Final = (
-    "call_id", "parent_id", "path", "name", "phase", "start", "elapsed_s", "inputs", "kwargs", "outputs", "error",
-    "rewards",
-)  # fmt: skip
+_LM_CALL: Final = ("model", "phase", "start", "elapsed_s", "error", "attempts", "cached", "tokens", "cost_usd", "usage")
+_VALUES: Final = ("inputs", "kwargs", "outputs")
+_CALL: Final = ("call_id", "parent_id", "path", "name", "phase", "start", "elapsed_s", *_VALUES, "error", "rewards")
 
 
 def _fields(record: Any, names: Sequence[str]) -> dict[str, Any]:

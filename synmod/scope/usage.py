@@ -112,7 +112,7 @@ class PerPhase(Generic[R]):
         """Return the sum of one phase.
 
         Raises:
-            CallError: There is no such phase.
+            CallError: The phase is unknown.
         """
         return self._by_phase.get(check_phase(phase), self._zero)
 

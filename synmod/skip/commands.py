@@ -20,11 +20,11 @@ _UNKNOWN: Final[Any] = object()
 ADJECTIVES: Final = {"stash": "stashable", "pop": "poppable", "peek": "peekable"}
 
 
-class _UntypedSkipError(errors.SkipError, errors.SymbolicValueError):
+class _UnknownSchemaError(errors.SkipError, errors.SymbolicValueError):
     """The schema of a value in the lane is needed, but not declared."""
 
 
-_UntypedSkipError.__name__ = _UntypedSkipError.__qualname__ = "SkipError"
+_UnknownSchemaError.__name__ = _UnknownSchemaError.__qualname__ = "SkipError"
 
 
 # -- the declaration ---------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def pop(name: str, default: Any = _REQUIRED) -> Any:
         The value; on symbols, a symbol with its schema.
 
     Raises:
-        SkipError: The name is not declared, was popped before in this call, or is absent and there is no default; or
+        SkipError: The name is not declared, was popped before in this call, or is absent without a default; or
             no skippable call is running.
         SchemaError: The consumer declares a schema that the value does not satisfy.
 
@@ -202,7 +202,7 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
         The value; on symbols, a symbol with its schema.
 
     Raises:
-        SkipError: The name is not declared, or is absent and there is no default; or no skippable call is running.
+        SkipError: The name is not declared, or is absent without a default; or no skippable call is running.
         SchemaError: The consumer declares a schema that the value does not satisfy.
 
     Example:
@@ -254,16 +254,16 @@ def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot
     value, schema = slot.value, skips.schemas.get(name)
     if value is _UNKNOWN:
         if schema is None:
-            raise _untyped_error(lane, name, f"its producer {slot.producer!r} does not declare it")
+            raise _unknown_schema_error(lane, name, f"its producer {slot.producer!r} does not declare it")
         return data.symbol(schema, skips.models.get(name))
     if schema is not None and value is not None:
         _check_declared(value, schema, f"{lane.label}: {word}({name!r}), stashed by {slot.producer!r}")
     return _as_symbol(value, None, None) if lane.symbolic else value
 
 
-def _untyped_error(lane: Lane, name: str, why: str) -> _UntypedSkipError:
+def _unknown_schema_error(lane: Lane, name: str, why: str) -> _UnknownSchemaError:
     """Return the error for a skip whose schema is needed, but not known."""
-    return _UntypedSkipError(
+    return _UnknownSchemaError(
         f"{lane.label}: the schema of {name!r} is not known: {why}. Type the skip: "
         f"@skippable(pop={{{name!r}: Model}}), or stash={{{name!r}: Model}} at its producer."
     )
@@ -434,13 +434,13 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
             if name in skips.optional:
                 continue
             if name not in skips.schemas:
-                raise _untyped_error(lane, name, "it has not been stashed before")
+                raise _unknown_schema_error(lane, name, "it has not been stashed before")
             value = data.symbol(skips.schemas[name], skips.models.get(name))
         lane.entry_slots[key] = Slot(value, "a step before")
 
 
 def _find_in_history(key: Key, inputs: Iterable[Any], *, popped_too: bool) -> Any:
-    """Return the nearest stash of a key among the steps that led to these symbols; TAKEN if there is none.
+    """Return the nearest stash of a key among the steps that led to these symbols; else TAKEN.
 
     With `popped_too`, a stash counts even if a later step has popped it: verification reports that for a program.
     """

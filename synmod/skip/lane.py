@@ -160,7 +160,7 @@ class Lane:
             lane = lane.below
 
     def find(self, key: Key, *, popped_too: bool = False) -> Slot | None:
-        """Return the slot that this call sees, on request also one that was popped before; None if there is none."""
+        """Return the slot that this call sees, on request also one that was popped before; or None."""
         lane: Lane | None = self
         while lane is not None:
             if key in lane.stashed:
@@ -180,7 +180,7 @@ class Lane:
         return slots
 
     def reserve(self, key: Key) -> bool:
-        """Hold a slot for this call; return False if there is none, or another module has reserved it.
+        """Hold a slot for this call; return False if it is absent, or another module has reserved it.
 
         Concurrent calls of one module may all read the slot. Calls on symbols reserve nothing, and also find popped
         slots: all alternatives are called, and verification finds double pops.
@@ -235,7 +235,7 @@ class Lane:
             self.drop()
 
     keep = commit
-    """`commit` under its name in `Attempt`."""
+    """`commit` under its name in `CallAttempt`."""
 
     def drop(self) -> None:
         """Discard the stashes and pops of this call, and release the slots that it has reserved."""

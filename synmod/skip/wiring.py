@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
 from synmod import data, errors, leaves, tree
-from synmod.module import Child, DeclaredSkips, Execution, Module, execution_of, fields_text, where
+from synmod.module import ChildAt, DeclaredSkips, Execution, Module, execution_of, fields_text, where
 
 from . import commands, lane
 
@@ -196,12 +196,12 @@ class SkipWiring:
 def _sites(root: Module) -> Iterator[Site]:
     """Yield the modules of a program that declare skips, once per route to them, in definition order."""
     visits = [visit for visit in tree.walk(root) if isinstance(visit.value, Module)]
-    below: dict[int, dict[int, Child]] = {}
+    below: dict[int, dict[int, ChildAt]] = {}
     above: dict[int, list[Module]] = {}
     for visit in visits:
         parent, steps = _parent(visit)
         if parent is not None:
-            below.setdefault(id(parent), {}).setdefault(id(visit.value), Child(steps, visit.value))
+            below.setdefault(id(parent), {}).setdefault(id(visit.value), ChildAt(steps, visit.value))
             above.setdefault(id(visit.value), []).append(parent)
     carrying: set[int] = set()
     pending = [visit.value for visit in visits if visit.value._record.declaration.skips is not None]
@@ -211,11 +211,11 @@ def _sites(root: Module) -> Iterator[Site]:
             carrying.add(id(module))
             pending += above.get(id(module), ())
 
-    parts: list[tuple[Child | Execution | None, leaves.KeyPath, tuple[Fork, ...], frozenset[int]]]
-    parts = [(Child((), root), (), (), frozenset())]
+    parts: list[tuple[ChildAt | Execution | None, leaves.KeyPath, tuple[Fork, ...], frozenset[int]]]
+    parts = [(ChildAt((), root), (), (), frozenset())]
     while parts:
         part, path, way, around = parts.pop()
-        if isinstance(part, Child):
+        if isinstance(part, ChildAt):
             module = part.module
             if id(module) in around or id(module) not in carrying:
                 continue
@@ -226,7 +226,7 @@ def _sites(root: Module) -> Iterator[Site]:
             part = execution_of(module) or Execution("together", tuple(below.get(id(module), {}).values()))
         if part is not None:
             for index, child in reversed([*enumerate(part.parts)]):
-                at = (*path, *child.steps) if isinstance(child, Child) else path
+                at = (*path, *child.steps) if isinstance(child, ChildAt) else path
                 parts.append((child, at, (*way, Fork(part, index, at)), around))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from synmod import data, errors, leaves, scope, tree
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.lm import SharedModel
-from synmod.module import Child, Execution, Module, execution_of, input_spec_of, output_declaration
+from synmod.module import ChildAt, Execution, Module, execution_of, input_spec_of, output_declaration
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ def _schemas(nest: Any, flow: FlowGraph | None = None) -> Any:
 
 # -- outline -----------------------------------------------------------------------------------------------------------
 
-Part = Child | Execution | None
+Part = ChildAt | Execution | None
 
 
 class Member:
@@ -245,7 +245,7 @@ class Outline:
         inputs = row.schemas.inputs
         parts: list[CallSchemas] = []
         for part in row_of(row.module) or ():
-            member = self.places.get(id(part.module)) if isinstance(part, Child) else None  # otherwise alternatives
+            member = self.places.get(id(part.module)) if isinstance(part, ChildAt) else None  # otherwise alternatives
             schemas = CallSchemas(inputs) if member is None else member.schemas.complete_with(CallSchemas(inputs))
             if member is not None:
                 member.schemas = schemas

@@ -3,7 +3,7 @@
 import pytest
 
 import synmod as sm
-from synmod.module import Child, Execution, execution_of
+from synmod.module import ChildAt, Execution, execution_of
 from synmod.skip import Namespace, SkipVerifyError, pop, skip_layout, skippable, verify_skippables
 from tests.skip.parts import QUERY, Cite, Document, Query, Retrieve, Tell, calling, popper, stasher
 
@@ -161,7 +161,7 @@ class OneOf(sm.Module):
 @execution_of.register(OneOf)
 def execution_of_one_of(module):
     """One of the members runs."""
-    return Execution("one of", tuple(Child(("members", i), each) for i, each in enumerate(module.members)))
+    return Execution("one of", tuple(ChildAt(("members", i), each) for i, each in enumerate(module.members)))
 
 
 def test_alternatives_are_checked_side_by_side():
