@@ -1,8 +1,8 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
-`lm`, `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`, `program`, `distribute`;
-`testing` stands beside them. Importing it loads no provider, no validator and no event library.
+`lm`, `embedded` and `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`, `program`,
+`distribute`; `testing` is beside them. Importing it loads no provider, no validator and no event library.
 """
 
 # `All`, `Any`, `Not`, `Path` and `Schema` are exported by their aliases: a star import would hide common words
@@ -12,8 +12,8 @@ from typing import NoReturn as _NoReturn
 from pydantic import Field
 
 from synmod import (
-    blocks, cache, data, distribute, errors, flow, lm, module, optimizers, program, retrieval, saving, scope, skip,
-    train, tree, view,
+    blocks, cache, data, distribute, embedded, errors, flow, lm, module, optimizers, program, retrieval, saving, scope,
+    skip, train, tree, view,
 )
 from synmod.blocks import (
     Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
@@ -84,8 +84,8 @@ __all__ = [
     "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage",
     "Variable", "VariableState", "VectorIndex", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call",
     "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
-    "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "errors", "evaluate",
-    "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
+    "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "embedded", "errors",
+    "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread",
     "initializers", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "latest_checkpoint",
     "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools",
     "merge", "merge_context", "metrics", "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop",
@@ -100,6 +100,9 @@ data.SymbolTracing.instance = data.SymbolTracing(
     record_operation=flow.record_operation, current_path=scope.frame.place_name,
 )
 scope.TraceViews.instance = scope.TraceViews(page=view.trace_page)
+lm.EmbeddedModels.instance = lm.EmbeddedModels(
+    chat={"nearest": embedded.NearestAdapter, "rules": embedded.RulesAdapter}, embedding={"hash": embedded.HashAdapter},
+)
 tree.GraphCodec.instance = tree.GraphCodec(encode=saving.encode_graphdef, decode=saving.decode_graphdef)
 module.RoomsAbove.instance = module.RoomsAbove(
     verify_wiring=skip.wiring.verify_root, attempt=skip.lane.attempt, summary=view.summary, plot=view.plot,

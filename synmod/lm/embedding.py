@@ -1,18 +1,14 @@
-"""EmbeddingModel: from texts to vectors, in batches, through the layers of every model call; and `embedded/hash`."""
+"""EmbeddingModel: from texts to vectors, in batches, through the layers of every model call."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Final, cast
 
 from synmod.cache import key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
-from synmod.leaves import Json, aio, check_seconds, checks_keywords, did_you_mean, frozen_dict, is_array, is_object
+from synmod.leaves import Json, aio, check_seconds, checks_keywords, frozen_dict, is_array, is_object
 from synmod.registry import register_own
 from synmod.scope import NO_USAGE, Usage
 
@@ -20,7 +16,7 @@ from . import options, records
 from .call import ModelCall, answered, once, reported
 from .chat_completions import Endpoint, count_in
 from .failures import message_in
-from .model import SharedModel, refuse_on_symbols, shared_model
+from .model import EmbeddedModels, SharedModel, refuse_on_symbols, shared_model
 
 
 @register_own()
@@ -79,7 +75,7 @@ class EmbeddingModel(SharedModel):
         cache: options.CacheGiven | None = None,
     ) -> None:
         api_key = options.hidden(api_key)
-        super().__init__(options.settings_for(model, locals()), EMBEDDINGS, _embedded_adapter)
+        super().__init__(options.settings_for(model, locals()), EMBEDDINGS, EmbeddedModels.instance.embedding)
 
     def get_config(self) -> dict[str, Json]:
         """Return what a saved file holds: no key and no endpoint."""
@@ -275,68 +271,3 @@ def _vector(json: Any) -> tuple[float, ...]:
 
 EMBEDDINGS: Final = Endpoint("/embeddings", "aembedding", _body, _reply_of)
 """Embeddings of texts."""
-
-# -- in the process --------------------------------------------------------------------------------------------------
-
-_DIMENSIONS: Final = 256
-_WORD: Final = re.compile(r"\w+")
-
-
-def _embedded_adapter(name: str) -> HashAdapter:
-    """Return the adapter of the model `embedded/<name>`.
-
-    Raises:
-        ConfigError: There is no such model in the process ('Did you mean').
-    """
-    if name != "hash":
-        hint = did_you_mean(name, ("hash",))
-        raise ConfigError(f"embedded/{name}: the embedding model in the process is embedded/hash.{hint}")
-    return HashAdapter()
-
-
-class HashAdapter:
-    """The adapter of `embedded/hash`: texts that share words or parts of words have similar vectors.
-
-    Each word, and each 3-gram and 4-gram of its characters, adds 1 or -1 to one of 256 numbers, chosen by its hash. The
-    vector is normalised; that of a text without words is zero. Vectors are the same in every process.
-
-    Example:
-        >>> one, other = sm.run(sm.EmbeddingModel("embedded/hash")(["a red car", "A red car!"])).vectors
-        >>> one == other
-        True
-
-    Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that vectors are the same on every platform.
-    """
-
-    name = "embedded"
-    version = 1
-
-    async def send(self, request: records.EmbeddingRequest) -> records.EmbeddingReply:
-        """Embed the texts of a request, and yield to other tasks after each.
-
-        Raises:
-            ConfigError: `dimensions` were given, and are not 256.
-        """
-        if request.params.get("dimensions", _DIMENSIONS) != _DIMENSIONS:
-            raise ConfigError(f"embedded/hash: dimensions: its vectors have {_DIMENSIONS}; leave it out.")
-        vectors: list[tuple[float, ...]] = []
-        counted = 0
-        for text in request.texts:
-            words, sums = _WORD.findall(text.casefold()), [0] * _DIMENSIONS
-            for word in words:
-                for place, sign in _added(word):
-                    sums[place] += sign
-            length = math.sqrt(sum(number * number for number in sums)) or 1.0
-            vectors.append(tuple([number / length for number in sums]))
-            counted += len(words)
-            await aio.checkpoint()
-        return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=counted, cost_usd=0.0))
-
-
-@lru_cache(maxsize=20_000)
-def _added(word: str) -> list[tuple[int, int]]:
-    """Return (place, 1 or -1) for a word and each of its 3-grams and 4-grams, which include its ends."""
-    ended = f"<{word}>"
-    grams = [ended[at : at + length] for length in (3, 4) for at in range(len(ended) - length + 1)]
-    digests = [blake2b(part.encode(), digest_size=2).digest() for part in (word, *grams)]
-    return [(digest[0], 1 if digest[1] & 1 else -1) for digest in digests]

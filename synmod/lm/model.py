@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, overload
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
 from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
 from synmod.errors import BuildError, ConfigError, UnboundModelError
-from synmod.leaves import FrozenDict, Json, aio, check_int, check_seconds, did_you_mean, frozen_dict, reset
+from synmod.leaves import (
+    FrozenDict,
+    Json,
+    aio,
+    check_choice,
+    check_int,
+    check_seconds,
+    did_you_mean,
+    frozen_dict,
+    reset,
+)
 from synmod.registry import register_own
 from synmod.scope import current_call
 
@@ -25,7 +36,6 @@ from .call import answer
 from .chat_completions import CHAT, Endpoint
 from .direct_adapter import DirectAdapter
 from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
-from .nearest import embedded_adapter
 from .relay import LMStream
 from .replies import chosen, offered
 
@@ -37,13 +47,27 @@ _CALL_KEYWORDS: Final = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class EmbeddedModels:
+    """The adapters of models in the process, which a higher room defines; `synmod/__init__.py` sets the instance.
+
+    Attributes:
+        chat: The class of the adapter of a language model `embedded/<name>`, by name.
+        embedding: Likewise of an embedding model.
+    """
+
+    chat: Mapping[str, Callable[[], Any]]
+    embedding: Mapping[str, Callable[[], Any]]
+    instance: ClassVar[EmbeddedModels]
+
+
 class SharedModel:
     """A model of a provider, held by reference and shared by modules, tasks, threads and event loops.
 
     Args:
         settings: The checked arguments.
         endpoint: Chat completions or embeddings.
-        embedded: Returns the adapter of the model `embedded/<name>`.
+        embedded: The adapters of the models `embedded/<name>`, by name.
 
     Raises:
         ConfigError: The adapter is not one, or the model string is one that a file must not choose.
@@ -53,7 +77,9 @@ class SharedModel:
 
     __slots__ = ("__weakref__", "_price", "adapter", "backoff", "counters", "is_awaited", "secrets", "settings")
 
-    def __init__(self, settings: options.Settings, endpoint: Endpoint, embedded: Callable[[str], Any]) -> None:
+    def __init__(
+        self, settings: options.Settings, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]
+    ) -> None:
         self.settings: options.Settings = settings
         if settings.api_base is None and settings.adapter in (None, "direct", "litellm"):
             check_text(settings.model)
@@ -64,11 +90,12 @@ class SharedModel:
         self.is_awaited = False  # whether calls wait for its server to start, which is logged once
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
 
-    def _adapter(self, chosen: Any, endpoint: Endpoint, embedded: Callable[[str], Any]) -> Any:
+    def _adapter(self, chosen: Any, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]) -> Any:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
         settings = self.settings
         if chosen is None and settings.provider == "embedded":
-            return embedded(settings.model.partition("/")[2])
+            name = settings.model.partition("/")[2]
+            return embedded[check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
         if chosen in (None, "direct", "litellm"):
             by_default = settings.api_base is not None or settings.provider in ("openai", *options.LOCAL)
             direct = chosen == "direct" or (chosen is None and by_default)
@@ -379,7 +406,7 @@ class LanguageModel(SharedModel):
         **defaults: Json,
     ) -> None:
         api_key = options.hidden(api_key)
-        super().__init__(options.settings_for(model, locals()), CHAT, embedded_adapter)
+        super().__init__(options.settings_for(model, locals()), CHAT, EmbeddedModels.instance.chat)
         self.fallback = fallback
 
     @overload

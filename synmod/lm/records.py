@@ -587,8 +587,8 @@ def request_content(request: LMRequest, adapter: Adapter) -> Json:
         A JSON object without null values.
 
     Example:
-        >>> from synmod.lm import embedded_adapter, turns
-        >>> request_content(LMRequest("embedded/nearest", turns("Hi"), sample=2), embedded_adapter("nearest"))["sample"]
+        >>> model = sm.LanguageModel("embedded/nearest")
+        >>> request_content(LMRequest(model.model, turns("Hi"), sample=2), model.adapter)["sample"]
         2
 
     Source: DSPy's cache key; differs: includes the schema, the sample and the adapter's version.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
-from synmod import data, leaves, lm
+from synmod import data, embedded, leaves
 
 _TRIES: Final = 60
 _DEEPEST: Final = 6  # no optional parts at this depth or below
@@ -215,7 +215,7 @@ def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> 
     high = min(highs, default=math.inf)
     low = max(lows, default=0 if high >= 0 else high - _USUAL_SPAN)
     drawn = low + random.random() * (min(high - low, _USUAL_SPAN))
-    return lm.within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
+    return embedded.within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
 
 
 def _text(part: Mapping[str, leaves.Json], random: Random) -> str:

@@ -19,8 +19,9 @@ from types import SimpleNamespace
 
 import synmod as sm
 from synmod import optimizers
+from synmod.embedded import NearestAdapter
 from synmod.leaves.frozen import frozen
-from synmod.lm import LMRequest, embedded_adapter
+from synmod.lm import LMRequest
 from synmod.optimizers import BootstrapFewShot, Gepa, Omega, RandomFewShot
 from synmod.optimizers.reflection import question, records_of
 from synmod.testing.tasks import Case, ChoiceTask, RuleTask, tickets
@@ -233,7 +234,7 @@ def by_dspy(task):
     import dspy
 
     schema = {"type": "object", "properties": {"desk": {"enum": ["billing", "shipping", "technical"]}}}
-    nearest, calls = embedded_adapter("nearest"), []
+    nearest, calls = NearestAdapter(), []
 
     class Nearest(dspy.BaseLM):
         """Our embedded model. Of each turn of the user it sees the input, so that DSPy's wrapping is no noise."""

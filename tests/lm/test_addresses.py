@@ -10,7 +10,8 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, ConfigError, RequestError, UnavailableError
 from synmod.leaves.aio import use_clock
-from synmod.lm import EmbeddingModel, LanguageModel, request_key
+from synmod.lm import EmbeddingModel, LanguageModel
+from synmod.lm.call import request_key
 from synmod.lm.records import LMRequest
 from synmod.lm.sessions import proxy_for, trusted_roots
 from tests.clock import ManualClock

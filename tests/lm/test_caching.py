@@ -15,7 +15,8 @@ import synmod as sm
 from synmod.data import declare
 from synmod.leaves import aio
 from synmod.leaves.aio import use_clock
-from synmod.lm import LMRequest, request_key, turns
+from synmod.lm import LMRequest, turns
+from synmod.lm.call import request_key
 from synmod.testing import FunctionLM
 from tests.clock import ManualClock
 from tests.lm.in_module import inside

@@ -7,7 +7,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import CallError, UnavailableError
-from synmod.lm import ATTRIBUTES
+from synmod.lm.records import ATTRIBUTES
 from synmod.testing import FunctionLM, ScriptedLM
 
 NAMES = "calls requests failed_calls cached_calls unpriced_calls prompt_tokens completion_tokens cost_usd".split()

@@ -14,7 +14,8 @@ from pydantic import SecretStr
 
 import synmod as sm
 from synmod.errors import AuthError, ConfigError, ModelTimeout, SynmodWarning, UnavailableError
-from synmod.lm import ENVIRONMENT, SAMPLING, LanguageModel
+from synmod.lm import SAMPLING, LanguageModel
+from synmod.lm.options import ENVIRONMENT
 from tests.lm.loopback import KEY, Answer, Loopback, ask, completion, failure
 
 ANSWER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}

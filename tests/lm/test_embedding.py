@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import synmod as sm
-from synmod.lm import ENVIRONMENT
+from synmod.lm.options import ENVIRONMENT
 from tests.lm.in_module import inside
 from tests.lm.loopback import KEY, Answer, Loopback, failure
 

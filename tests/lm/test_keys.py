@@ -8,7 +8,8 @@ from pydantic import SecretStr
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError
 from synmod.leaves import without_secrets
-from synmod.lm import ENVIRONMENT, LanguageModel
+from synmod.lm import LanguageModel
+from synmod.lm.options import ENVIRONMENT
 from synmod.testing import FunctionLM
 from tests.lm.in_module import inside
 from tests.lm.loopback import Answer, ask

@@ -18,7 +18,9 @@ import pytest
 
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelError, RequestError, UnavailableError
-from synmod.lm import ENVIRONMENT, LanguageModel, litellm_error
+from synmod.lm import LanguageModel
+from synmod.lm.failures import litellm_error
+from synmod.lm.options import ENVIRONMENT
 from tests.lm.loopback import DONE, KEY, STOP, Answer, Loopback, ask, completion, failure, record, streamed
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 import synmod as sm
 from synmod.data import ChatMessage, ChatMessages
 from synmod.errors import DataError
-from synmod.lm import estimate_tokens, message, turns
+from synmod.lm import message, turns
+from synmod.lm.records import estimate_tokens
 
 
 def test_a_str_is_one_user_turn():

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from synmod.lm import LanguageModel, Price, list_price
+from synmod.lm import LanguageModel
+from synmod.lm.litellm_adapter import Price, list_price
 from synmod.testing import FunctionLM
 
 
@@ -65,7 +66,7 @@ def test_cached_tokens_are_part_of_the_prompt():
 def test_the_list_is_read_without_importing_litellm():
     """Reading a price imports nothing of litellm."""
     code = (
-        "import sys; from synmod.lm import list_price\n"
+        "import sys; from synmod.lm.litellm_adapter import list_price\n"
         "assert list_price('openai/gpt-4o-mini') is not None\n"
         "print([name for name in sys.modules if name.startswith('litellm')])"
     )

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import declare, dump_json
-from synmod.lm import read_reply
+from synmod.lm.replies import read_reply
 from synmod.testing import FunctionLM, ScriptedLM
 
 OBJECT = declare({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})

@@ -10,7 +10,7 @@ import pytest
 import synmod as sm
 from synmod.errors import AuthError, ContextWindowError, ModelTimeout, RateLimitError, RequestError, UnavailableError
 from synmod.leaves.aio import use_clock
-from synmod.lm import http_error
+from synmod.lm.failures import http_error
 from synmod.testing import FunctionLM, ScriptedLM
 from tests.clock import ManualClock
 

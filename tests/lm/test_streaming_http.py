@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 import synmod as sm
 from synmod.errors import AuthError, BadReplyError, ModelTimeout, RateLimitError, RequestError, UnavailableError
-from synmod.lm import LanguageModel, ServerSentEvents
+from synmod.lm import LanguageModel
+from synmod.lm.streaming import ServerSentEvents
 from tests.lm.loopback import DONE, KEY, STOP, Answer, Loopback, completion, failure, record, streamed
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmod.lm import is_strict
+from synmod.lm.chat_completions import is_strict
 
 CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 

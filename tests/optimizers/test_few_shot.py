@@ -8,7 +8,7 @@ import pytest
 
 import synmod as sm
 from synmod.data import parse_json
-from synmod.lm.nearest import NearestAdapter
+from synmod.embedded import NearestAdapter
 from synmod.optimizers import BootstrapFewShot, RandomFewShot
 from synmod.testing import FunctionLM, tickets
 from synmod.train import Batch, Trainer

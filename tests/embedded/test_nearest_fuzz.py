@@ -5,8 +5,9 @@ import json
 import jsonschema
 from hypothesis import example, given, settings, strategies as st
 
+from synmod.embedded import NearestAdapter
 from synmod.leaves.frozen import frozen
-from synmod.lm import LMRequest, embedded_adapter
+from synmod.lm import LMRequest
 
 BOUND = st.integers(-5, 5)
 
@@ -58,7 +59,7 @@ JSON = st.recursive(
 def answered(schema, turns, **params):
     """The text of a reply; the adapter never waits."""
     request = LMRequest("embedded/nearest", tuple(turns), schema, params=params)
-    return embedded_adapter("nearest").send(request).text
+    return NearestAdapter().send(request).text
 
 
 @given(SCHEMAS, st.lists(st.tuples(JSON, JSON), max_size=4), JSON, st.text(max_size=60), st.floats(0, 2))

@@ -13,8 +13,9 @@ import random
 import pytest
 
 from synmod.data import intern_schema
+from synmod.embedded import NearestAdapter
 from synmod.leaves.frozen import frozen
-from synmod.lm import Layout, LMRequest, embedded_adapter
+from synmod.lm import Layout, LMRequest
 
 TEMPLATES = {
     "billing": [
@@ -72,7 +73,7 @@ def instructions(rules):
 
 async def accuracy(told, examples=(), asked=HELD_OUT):
     """The share of requests that a prompt answers rightly."""
-    layout, adapter = Layout(OUTPUT), embedded_adapter("nearest")
+    layout, adapter = Layout(OUTPUT), NearestAdapter()
     shown = frozen([{"inputs": {"text": text}, "outputs": {"label": label}} for text, label in examples])
     right = 0
     for text, label in asked:

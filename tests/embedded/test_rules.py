@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+import synmod as sm
+from synmod.embedded import RulesAdapter
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
-from synmod.lm import LMRequest, embedded_adapter
+from synmod.lm import LMRequest
 
 
 def record(text, expected, **outputs):
@@ -18,9 +20,7 @@ def rules(current, *records, **others):
     """Return the value that it answers, as lines where it is text."""
     asked = {"task": "", "current": current, "records": records, "tried": [], **others}
     turns = [{"role": "user", "content": f"<inputs>{json.dumps(asked)}</inputs>"}]
-    value = json.loads(embedded_adapter("rules").send(LMRequest("embedded/rules", tuple(map(frozen, turns)))).text)[
-        "value"
-    ]
+    value = json.loads(RulesAdapter().send(LMRequest("embedded/rules", tuple(map(frozen, turns)))).text)["value"]
     return value.split("\n") if isinstance(value, str) else value
 
 
@@ -88,11 +88,11 @@ def test_other_values_than_text_stay():
 def test_it_answers_proposers_alone():
     """Another prompt is a mistake of the configuration."""
     with pytest.raises(ConfigError, match=r"only answers a synmod\.train\.Proposer"):
-        embedded_adapter("rules").send(LMRequest("embedded/rules", ({"role": "user", "content": "Hi"},)))
+        RulesAdapter().send(LMRequest("embedded/rules", ({"role": "user", "content": "Hi"},)))
     for records in (None, [None], 5):
         question = json.dumps({"current": "a", "records": records})
         turns = ({"role": "user", "content": f"<inputs>{question}</inputs>"},)
         with pytest.raises(ConfigError, match=r"only answers a synmod\.train\.Proposer"):
-            embedded_adapter("rules").send(LMRequest("embedded/rules", turns))
+            RulesAdapter().send(LMRequest("embedded/rules", turns))
     with pytest.raises(ConfigError, match="Did you mean 'rules'"):
-        embedded_adapter("rule")
+        sm.LanguageModel("embedded/rule")

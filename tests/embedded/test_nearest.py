@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+import synmod as sm
+from synmod.embedded import NearestAdapter
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
-from synmod.lm import LMRequest, embedded_adapter
+from synmod.lm import LMRequest
 
 LABEL = {"type": "object", "properties": {"label": {"enum": ["ham", "spam"]}}, "required": ["label"]}
 
@@ -36,7 +38,7 @@ async def send(schema, turns, sample=0, **params):
     request = LMRequest(
         "embedded/nearest", tuple(map(frozen, turns)), frozen(schema), params=frozen(params), sample=sample
     )
-    return embedded_adapter("nearest").send(request)
+    return NearestAdapter().send(request)
 
 
 async def test_the_nearest_examples_decide_a_closed_field():
@@ -302,13 +304,13 @@ async def test_broken_lines_and_inputs_never_fail():
 def test_answers_are_equal_in_every_process():
     """Neither the hash seed of Python nor anything else of a process moves an answer."""
     code = (
-        "from synmod.lm import LMRequest, embedded_adapter\n"
+        "from synmod.embedded import NearestAdapter; from synmod.lm import LMRequest\n"
         "schema = {'type': 'object', 'required': ['a', 'n'], 'properties': {'a': {'enum': ['x', 'y', 'z']},"
         " 'n': {'type': 'number', 'minimum': 0, 'maximum': 1}}}\n"
         "turns = ({'role': 'user', 'content': '<inputs>{\"q\":\"what is it\"}</inputs>'},)\n"
         "for sample in range(3):\n"
         "    request = LMRequest('embedded/nearest', turns, schema, params={'temperature': sample}, sample=sample)\n"
-        "    print(embedded_adapter('nearest').send(request).text)\n"
+        "    print(NearestAdapter().send(request).text)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "1"}
@@ -330,4 +332,4 @@ async def test_a_column_keeps_apart_what_stands_in_different_places():
 def test_unknown_names_are_refused():
     """The name of an embedded model is checked when it is asked for."""
     with pytest.raises(ConfigError, match="Did you mean 'nearest'"):
-        embedded_adapter("nearst")
+        sm.LanguageModel("embedded/nearst")
