@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import files
+from synmod.leaves import files, must_be
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def absolute_path(what: str, path: Any) -> str:
     except ArgumentError:
         text = ""
     if not text:
-        raise ConfigError(f"{what}: path is {path!r:.100}; write the path of a file, or None for memory.")
+        raise ConfigError(must_be(f"{what}: path", "the path of a file, or None for memory", path))
     return os.path.abspath(text)
 
 

@@ -135,14 +135,14 @@ def _positions(root: Schema) -> list[tuple[Steps, Any]]:
         SchemaTooComplex: There are too many subschemas, or they nest too deep.
     """
     positions: list[tuple[Steps, Any]] = []
-    seen: set[tuple[str, ...]] = set()
+    visited: set[tuple[str, ...]] = set()
     pending: list[tuple[Steps, Any, int]] = [((), root, 0)]
     while pending:
         steps, schema, depth = pending.pop()
         place = tuple(map(str, steps))
-        if place in seen:
+        if place in visited:
             continue
-        seen.add(place)
+        visited.add(place)
         positions.append((steps, schema))
         if len(positions) > MAX_SUBSCHEMAS + 1:
             raise SchemaTooComplex(f"{_at(steps)}: the limit of {MAX_SUBSCHEMAS:,} subschemas is exceeded here.")

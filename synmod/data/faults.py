@@ -151,7 +151,7 @@ class _FaultWalk(SubschemaChecks):
             demands = [demand for schema in demanding for demand in _demands_of(schema, step)]
             if False in demands:
                 yield errors.Problem(
-                    leaves.pointer((*steps, step)), _unexpected(step, demanding, json), short_json(part)
+                    leaves.pointer((*steps, step)), _surplus_text(step, demanding, json), short_json(part)
                 )
             failing = [demand for demand in demands if demand is not False and not self.holds(demand, part)]
             if failing:
@@ -303,7 +303,7 @@ def _demands_of(schema: Mapping[str, Any], step: Step) -> list[Any]:
     return demands or [schema.get("additionalProperties", True)]
 
 
-def _unexpected(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
+def _surplus_text(step: Step, schemas: list[dict[str, Any]], json: Any) -> str:
     """Describe an item or key that the schema does not allow, with the key that may have been meant."""
     if isinstance(step, int):
         return "no item"

@@ -162,12 +162,12 @@ class _Places:
 
     def _expand(self, parts: Iterable[Any]) -> Iterator[leaves.FrozenDict]:
         """Yield all schemas that describe the same place: alternatives, references and lists are followed."""
-        pending, seen = list(parts)[::-1], set[int]()
+        pending, visited = list(parts)[::-1], set[int]()
         while pending:
             node = pending.pop()
-            if not isinstance(node, leaves.FrozenDict) or id(node) in seen:
+            if not isinstance(node, leaves.FrozenDict) or id(node) in visited:
                 continue
-            seen.add(id(node))
+            visited.add(id(node))
             yield node
             if isinstance(node.get("$ref"), str):
                 pending.append(schemas.target_of(self._schema, node["$ref"]))

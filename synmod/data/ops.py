@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, DataError, SchemaError
-from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, unused
+from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, must_be, unused
 
 from . import masks, models, subschema
 from .declaring import HasSchema, Operand, OperandClass, declare, schema_of
@@ -233,7 +233,7 @@ def _require_names(names: Any) -> dict[str, str]:
     """Return the names of arrays by field as a plain dict (ArgumentError)."""
     pairs = cast("Mapping[Any, Any]", {} if names is None else names)
     if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in pairs.items() for x in pair):
-        raise ArgumentError(f"factorize: names must be a dict of array names by field, got {names!r:.100}.")
+        raise ArgumentError(must_be("factorize: names", "a dict of array names by field", names))
     return dict(pairs)
 
 
@@ -701,8 +701,6 @@ def contains(whole: Any, part: Any) -> bool:
         return holds(whole, part)
     try:
         return subschema.includes(declare(whole), declare(part))
-    except ArgumentError:
-        raise
     except SchemaError:
         return False
 

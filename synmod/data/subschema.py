@@ -264,7 +264,7 @@ def _values(parts: list[Any], keyword: str) -> list[Any]:
     return [part[keyword] for part in parts if keyword in part]
 
 
-def _required_names(parts: list[Any]) -> set[str]:
+def _mandatory_names(parts: list[Any]) -> set[str]:
     return {name for names in _values(parts, "required") for name in names}
 
 
@@ -294,7 +294,7 @@ def _meets_count(keyword: str, parts: list[Any], bound: Any) -> bool:
     """Prove a bound on a length or a number of entries."""
     bounds = _values(parts, keyword)
     if keyword in _LOWER:
-        bounds.append(len(_required_names(parts)) if keyword == "minProperties" else 0)
+        bounds.append(len(_mandatory_names(parts)) if keyword == "minProperties" else 0)
         return max(bounds) >= bound
     if keyword == "maxItems":
         bounds.append(_most_items(parts))
@@ -327,7 +327,7 @@ def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapp
     for name in names:
         constants = [_constants(arm)[name] for arm in arms]
         differ = len(set[str]().union(*constants)) == sum(map(len, constants))
-        always = name in _required_names(parts) or all(name in arm.get("required", ()) for arm in arms)
+        always = name in _mandatory_names(parts) or all(name in arm.get("required", ()) for arm in arms)
         if differ and always and types <= {"object"}:
             return proof.meets_any_of(parts, types, demand["oneOf"])
     return False
@@ -374,7 +374,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "properties": lambda proof, parts, _, demand: all(
         proof.implies(_of_key(parts, name), schema) for name, schema in demand["properties"].items()
     ),
-    "required": lambda _, parts, __, demand: _required_names(parts).issuperset(demand["required"]),
+    "required": lambda _, parts, __, demand: _mandatory_names(parts).issuperset(demand["required"]),
     "type": lambda _, __, types, demand: types <= _kinds(demand["type"]),
     "uniqueItems": lambda _, parts, __, demand: not demand["uniqueItems"] or _most_items(parts) <= 1,
 }

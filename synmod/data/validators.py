@@ -87,11 +87,11 @@ _IN_FRAGMENTS: Final = "/~!$&'()*+,;=:@"
 
 def _parts(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield each subschema of a plain schema once, the targets of references included."""
-    pending, seen = [root], set[int]()
+    pending, visited = [root], set[int]()
     while pending:
         part = pending.pop()
-        if is_object(part) and id(part) not in seen:
-            seen.add(id(part))
+        if is_object(part) and id(part) not in visited:
+            visited.add(id(part))
             if isinstance(reference := part.get("$ref"), str) and reference.startswith("#/"):
                 pending.append(target_of(root, reference))
             pending += [subschema for _, subschema in subschemas(part)]

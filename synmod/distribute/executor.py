@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, DataError, RunError
-from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen
+from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen, must_be
 from synmod.module import Module
 from synmod.train import Example, Ran
 
@@ -66,9 +66,9 @@ class DaskExecutor:
     ) -> None:
         scheduler: Any = address if isinstance(address, str) else _address_of(address)
         if not isinstance(scheduler, str):
-            raise ArgumentError(f"DaskExecutor: got {address!r:.100}, wanted the address of a scheduler, or a Client.")
+            raise ArgumentError(must_be("DaskExecutor: address", "that of a scheduler, or a Client", address))
         if isinstance(imports, str) or not all(isinstance(name, str) for name in imports):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"DaskExecutor: imports: got {imports!r:.100}, wanted a list of names of modules.")
+            raise ArgumentError(must_be("DaskExecutor: imports", "a list of names of modules", imports))
         if batch is not None:
             check_int("DaskExecutor: batch", batch)
         self.address, self.imports, self.batch = scheduler, tuple(imports), batch
@@ -300,10 +300,8 @@ def _name_of(setup: Any) -> str | None:
         isinstance(setup, str) and setup.count(":") == 1 and "<" not in setup and "__main__" not in setup
     ):
         return setup
-    raise ArgumentError(
-        f"DaskExecutor: setup: got {setup!r:.100}, wanted a function of a module that workers can import, or its name "
-        "as 'module:function'."
-    )
+    expected = "a function of a module that workers can import, or its name as 'module:function'"
+    raise ArgumentError(must_be("DaskExecutor: setup", expected, setup))
 
 
 # -- on a worker -------------------------------------------------------------------------------------------------------

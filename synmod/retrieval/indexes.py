@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any, Final
 
 from synmod import errors, lm
-from synmod.leaves import check_int
+from synmod.leaves import check_int, must_be
 from synmod.registry import register_own
 
 from .stored import PASSAGE_TABLE, FoundPassage, StoredIndex, select_passages
@@ -131,7 +131,7 @@ class VectorIndex(StoredIndex):
         super().__init__(path, name=name)
         for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
             if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-                raise errors.ConfigError(f"VectorIndex: {what} is {prefix!r:.100}; write a text.")
+                raise errors.ConfigError(must_be(f"VectorIndex: {what}", "a text", prefix))
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
         self.embedding_model = lm.embedding_model_from(embedding_model, "VectorIndex: embedding_model")
 
@@ -199,7 +199,7 @@ class VectorIndex(StoredIndex):
 def _check_search(query: Any, k: Any) -> None:
     """Raise ArgumentError for a query that is not a text, or a `k` that is not a count."""
     if not isinstance(query, str):
-        raise errors.ArgumentError(f"search: query must be a text, got {type(query).__name__}.")
+        raise errors.ArgumentError(must_be("search: query", "a text", query))
     check_int("search: k", k)
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final, Unpack
 
 from synmod import data, errors
-from synmod.leaves import check_int, did_you_mean
+from synmod.leaves import check_int, did_you_mean, must_be
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
@@ -66,7 +66,7 @@ class Retrieve(Module):
     ) -> None:
         super().__init__(**options)
         if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ConfigError(f"Retrieve: index is {index!r:.100}; write a KeywordIndex or another Index.")
+            raise errors.ConfigError(must_be("Retrieve: index", "a KeywordIndex or another Index", index))
         self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
         self.index, self.field, self.return_inputs = index, field, return_inputs
 

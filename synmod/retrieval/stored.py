@@ -14,7 +14,7 @@ from pydantic import Field
 
 from synmod import data, errors, tree
 from synmod.cache import database
-from synmod.leaves import aio
+from synmod.leaves import aio, must_be
 from synmod.registry import register_own
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class StoredIndex(Index):
         self.path = None if path is None else database.absolute_path(who, path)
         self.name = os.path.splitext(os.path.basename(self.path or "memory"))[0] if name is None else name
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ConfigError(f"{who}: name is {name!r:.100}; write a text.")
+            raise errors.ConfigError(must_be(f"{who}: name", "a text", name))
         self._lock = aio.lock()
         self._one_thread = aio.ThreadLimit(1)
         self._connection: sqlite3.Connection | None = None
@@ -285,7 +285,7 @@ class StoredIndex(Index):
 def _list_of(items: Any, what: str) -> list[Any]:
     """Return passages or ids as a list; raise DataError for a text or a single passage."""
     if isinstance(items, str | bytes | Mapping | Passage) or not isinstance(items, Iterable):
-        raise errors.DataError(f"{what} must be a list of them, got {type(cast('object', items)).__name__}.")
+        raise errors.DataError(must_be(what, "a list of them", cast("object", items)))
     return list(cast("Iterable[Any]", items))
 
 

@@ -328,15 +328,8 @@ def _totals(outline: Outline, figures: Figures) -> list[str]:
 
 def _columns(columns: Any) -> list[Column]:
     """Return the columns with these names."""
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise errors.ArgumentError(
-            f"summary: columns={columns!r:.100} is not a list of names; write columns=[...] with some of "
-            f"{', '.join(COLUMNS)}."
-        )
-    names = list(cast("Iterable[Any]", columns))
-    unknown = [name for name in names if not isinstance(name, str) or name not in COLUMNS]
-    if unknown or not names:
-        what = f"the column {unknown[0]!r:.100} is unknown" if unknown else "no column is named"
-        near = leaves.did_you_mean(unknown[0], COLUMNS) if unknown else ""
-        raise errors.ArgumentError(f"summary: {what}; the columns are {', '.join(COLUMNS)}.{near}")
-    return [COLUMNS[name] for name in names]
+    names = [] if isinstance(columns, str) or not isinstance(columns, Iterable) else [*cast("Iterable[Any]", columns)]
+    if not names:
+        expected = f"a list with some of {', '.join(COLUMNS)}"
+        raise errors.ArgumentError(leaves.must_be("summary: columns", expected, columns))
+    return [COLUMNS[leaves.check_choice("summary: a column", name, [*COLUMNS])] for name in names]

@@ -156,9 +156,9 @@ async def _now():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sm.Cache(""), "path is ''"),
-        (lambda: sm.Cache("a\0b"), "path is"),
-        (lambda: sm.Cache(3), "path is 3"),
+        (lambda: sm.Cache(""), "path must be .*, got ''"),
+        (lambda: sm.Cache("a\0b"), "path must be"),
+        (lambda: sm.Cache(3), "path must be .*, got 3"),
         (lambda: sm.Cache(max_bytes=0), "max_bytes must be .*, got 0"),
         (lambda: sm.Cache(max_bytes=1.5), "max_bytes must be .*, got 1.5"),
         (lambda: sm.Cache(max_bytes=True), "max_bytes must be .*, got True"),

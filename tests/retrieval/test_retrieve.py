@@ -65,7 +65,7 @@ async def test_the_query_is_the_only_text_or_the_field_that_is_named(index):
 
 def test_wrong_arguments_are_named(index):
     """A ConfigError each."""
-    with pytest.raises(sm.ConfigError, match="write a KeywordIndex"):
+    with pytest.raises(sm.ConfigError, match="must be a KeywordIndex"):
         sm.Retrieve("docs.db")
     for k in (0, True, 2.5):
         with pytest.raises(sm.ConfigError, match="k must be"):

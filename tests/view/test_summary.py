@@ -127,9 +127,9 @@ def test_columns_are_chosen_and_ordered():
     ("arguments", "said"),
     [
         ({"columns": ["path", "clas"]}, "Did you mean 'class'"),
-        ({"columns": "path"}, "is not a list of names"),
-        ({"columns": []}, "no column is named"),
-        ({"columns": [3]}, "the column 3 is unknown"),
+        ({"columns": "path"}, "must be a list with some of"),
+        ({"columns": []}, "must be a list with some of"),
+        ({"columns": [3]}, "a column must be one of"),
         ({"depth": -1}, "depth must be a whole number of at least 0, got -1"),
         ({"depth": True}, "depth must be a whole number of at least 0, got True"),
         ({"depth": "1"}, "depth must be a whole number of at least 0, got '1'"),

@@ -211,7 +211,7 @@ async def test_the_model_gets_to_know_which_side_a_text_is_on(tmp_path):
         with pytest.raises(sm.ConfigError, match="passage_prefix='passage: '"):
             await other.search("drink")
     await e5.aclose()
-    with pytest.raises(sm.ConfigError, match="query_prefix is 5"):
+    with pytest.raises(sm.ConfigError, match="query_prefix must be a text, got 5"):
         index(query_prefix=5)
 
 
@@ -230,12 +230,12 @@ async def test_a_text_without_words_has_no_direction():
 @pytest.mark.parametrize(
     ("passages", "words"),
     [
-        ("text", "got str"),
+        ("text", "must be a list of them, got 'text'"),
         ([TEA, "text"], r"passages\[1\]"),
         ([{"id": "x"}], r"passages\[0\].*text"),
         ([{"id": "x", "text": "\ud800"}], r"passages\[0\]"),
         ([{"id": "x", "text": "", "metadata": {"a": object()}}], r"passages\[0\]"),
-        (TEA, "got dict"),
+        (TEA, "must be a list of them, got {"),
     ],
 )
 async def test_what_is_not_a_passage_is_named(make, passages, words):
@@ -250,18 +250,18 @@ async def test_what_is_not_a_passage_is_named(make, passages, words):
 async def test_wrong_arguments_are_named(make):
     """Query, k, path, name, ids."""
     index = make()
-    with pytest.raises(sm.ArgumentError, match="query must be a text, got int"):
+    with pytest.raises(sm.ArgumentError, match="query must be a text, got"):
         await index.search(7)
     for k in (0, 1.5, True):
         with pytest.raises(sm.ArgumentError, match="k must be"):
             await index.search("x", k)
     with pytest.raises(sm.DataError, match="too large"):
         await index.search("x", 10**30)
-    with pytest.raises(sm.DataError, match="ids must be a list of them, got str"):
+    with pytest.raises(sm.DataError, match="ids must be a list of them, got"):
         await index.remove("tea")
-    with pytest.raises(sm.ConfigError, match="path is 7"):
+    with pytest.raises(sm.ConfigError, match="path must be .*, got 7"):
         make(7)
-    with pytest.raises(sm.ConfigError, match="name is ''"):
+    with pytest.raises(sm.ConfigError, match="name must be a text, got ''"):
         sm.KeywordIndex(name="")
     with pytest.raises(sm.ConfigError, match="embedding_model"):
         sm.VectorIndex(7)
