@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-HOUSE = Path(__file__).parents[1] / "synmod"
+import synmod
+
+HOUSE = Path(synmod.__file__).parent
 
 KNOWN_PRIVATE = {
     "_record": "users own the attribute names of a module; its bookkeeping is one slot",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import synmod
+
 ROOT = Path(__file__).parents[1]
 PLANTED = {
     "floors: imports only point down": ("tree/walk.py", "from synmod import blocks"),
@@ -21,7 +23,7 @@ def test_a_planted_import_is_caught(contract, tmp_path):
     """An import upward, a circle in a room, a library outside its door."""
     pytest.importorskip("importlinter")
     file, line = PLANTED[contract]
-    shutil.copytree(ROOT / "synmod", tmp_path / "synmod", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(synmod.__file__).parent, tmp_path / "synmod", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / "synmod" / file).open("a") as end:
         end.write(f"\n{line}\n")

@@ -178,7 +178,7 @@ def test_the_version_is_one_of_the_distribution():
 def test_every_text_names_the_distribution():
     """`pip install synmod` would bring another project: `synmod-lm` is installed wherever a text has the command."""
     wrong = re.compile(r"pip install[^`\n]*?(?<![\w/.-])synmod(?!-lm)\b")
-    folders = [ROOT / "synmod", ROOT / "docs", ROOT / "examples", ROOT / "tests" / "benchmarks"]
+    folders = [Path(sm.__file__).parent, ROOT / "docs", ROOT / "examples", ROOT / "tests" / "benchmarks"]
     texts = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md")]
     assert [path for path in (ROOT / "README.md", *texts) if wrong.search(path.read_text(encoding="utf-8"))] == []
 

@@ -20,7 +20,7 @@ SHOWN = {name: pkgutil.resolve_name(name) for name in NAMES if ".fixtures." not 
 OTHERS = [sm.Field]  # pydantic's
 SOURCES = {
     node.name: node
-    for file in (ROOT / "synmod").rglob("*.py")
+    for file in Path(sm.__file__).parent.rglob("*.py")
     for node in ast.parse(file.read_text("utf-8")).body
     if isinstance(node, ast.ClassDef)
 }
