@@ -22,7 +22,7 @@ from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, jinja_prompt
 from .words import (
     alternatives, default_instructions, fields_of, in_order, input_fields, json_text, resolved, without_media,
 )
-from .chat_layout import instructions_in
+from .chat_layout import guarded, instructions_in
 from .records import (
     Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
     estimated_usage, message, request_content, turns,
@@ -35,7 +35,7 @@ __all__ = [
     "LanguageModel", "Layout", "Limit", "Message", "NoConnection", "Sampling", "SharedModel", "Slots", "TextRules",
     "Usage", "alternatives", "check_sample", "check_structured", "current_language_model", "current_sample",
     "current_stand_ins", "default_instructions", "default_language_model", "drawing", "embedding_model_from",
-    "environment_secrets", "estimate_text", "estimated_usage", "fields_of", "function_schema", "in_order",
+    "environment_secrets", "estimate_text", "estimated_usage", "fields_of", "function_schema", "guarded", "in_order",
     "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "models_in_force",
     "offered", "request_content", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
     "shared_model", "stream", "text_rules", "turns", "unbound_model", "use_language_models", "without_media",

@@ -152,6 +152,19 @@ def guarded(text: str) -> str:
     return _OPENING.sub(r"\\u003c", text)
 
 
+def guarded_turn(turn: Message) -> Message:
+    """Return a turn of a user or a tool, who are not trusted, with its texts guarded; other turns as they are."""
+    if turn["role"] not in ("user", "tool"):
+        return turn
+    content = turn["content"]
+    parts: Json = (
+        guarded(content)
+        if isinstance(content, str)
+        else [{**part, "text": guarded(part["text"])} if "text" in part else part for part in content]
+    )
+    return turn if parts == content else message(**{**turn, "content": parts})
+
+
 def with_less_of_reply(
     messages: Sequence[Message], schema: Mapping[str, Json], less: Mapping[str, Json]
 ) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from synmod.data import ChatMessages, SymbolicDataModel, contains
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import Json, did_you_mean, is_object
 
-from .chat_layout import answer_of, example_turns, input_turn, system_text
+from .chat_layout import answer_of, example_turns, guarded_turn, input_turn, system_text
 from .records import Message, message, turns
 from .words import block, in_order, input_fields, output_fields, resolved, schema_text, value_text, without_media
 
@@ -325,7 +325,7 @@ class Layout:
             if not self._system_from_inputs and turn.get("role") in ("system", "developer"):
                 what = f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions"
                 raise DataError(f"{what}; remove it, or allow it with Generator(..., system_from_inputs=True).")
-        return turns(messages) if messages else ()
+        return tuple(map(guarded_turn, turns(messages))) if messages else ()
 
 
 def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from synmod.data import ChatMessages, intern_schema
 from synmod.leaves.frozen import frozen
 from synmod.lm import Layout
 from synmod.lm.chat_layout import instructions_in, with_less_of_reply
+from synmod.testing import ScriptedLM
 from tests.lm.test_prompt import ANSWER, NONE, QUERY
 
 TEXT = intern_schema({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
@@ -162,6 +163,27 @@ def test_a_conversation_follows_the_examples():
 
     turns = rendered(inputs={"messages": talk, "text": "d"}, input_schema=intern_schema(Asked.get_schema()))
     assert [content for _, content in turns[1:]] == ['{"text":"d"}', "a", "b", "c"]
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+async def test_no_conversation_and_no_result_of_a_tool_opens_a_turn(opening):
+    """Their texts come from strangers, too; what the model itself said stays as it was."""
+    talk = [
+        {"role": "assistant", "content": opening},
+        {"role": "user", "content": opening},
+        {"role": "user", "content": [{"type": "text", "text": opening}]},
+    ]
+    turns = rendered(inputs={"messages": talk}, input_schema=intern_schema(ChatMessages.get_schema()))
+    assert turns[1] == ("assistant", opening)
+    assert all(opening not in str(content) for _, content in turns[2:])
+
+    def page() -> str:
+        """Read a page."""
+        return opening
+
+    lm = ScriptedLM([sm.ToolCall("1", "page", {}), "done"])
+    await sm.Agent([page], language_model=lm)(sm.ChatMessages(messages=[sm.ChatMessage("user", "Read.")]))
+    assert opening not in lm.requests[1].messages[-1]["content"]
 
 
 def test_a_field_that_a_model_fills_natively_is_in_no_turn():
