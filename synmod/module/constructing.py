@@ -20,8 +20,6 @@ from .signatures import POSITIONAL, SPECS, is_base
 if TYPE_CHECKING:
     from .module import Module
 
-_NEVER_RECORDED = "hooks"
-
 
 def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Bind the arguments of a construction to the constructor's parameters.
@@ -64,8 +62,8 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
         elif kind is inspect.Parameter.VAR_KEYWORD:
             if not recorded.keys().isdisjoint(value):
                 return None
-            recorded.update((key, _copy_containers(item)) for key, item in value.items() if key != _NEVER_RECORDED)
-        elif name != _NEVER_RECORDED:
+            recorded.update((key, _copy_containers(item)) for key, item in value.items() if key != "hooks")
+        elif name != "hooks":
             recorded[name] = _copy_containers(value)
     return recorded
 

@@ -180,11 +180,11 @@ class AsyncCallee(Protocol[R_co]):
         ...
 
 
-class PlainCallee(Protocol[R_co]):
-    """A module whose `call` is a plain `def`."""
+class Callee(Protocol[R_co]):
+    """A module whose `call`, `async def` or plain, returns an `R_co`."""
 
     @property
-    def call(self) -> Callable[..., R_co]:
+    def call(self) -> Callable[..., Coroutine[Any, Any, R_co] | R_co]:
         """The method of the user's class."""
         ...
 

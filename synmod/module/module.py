@@ -16,7 +16,7 @@ from . import building, config, constructing, contract, nests, structure, transa
 from .building import build_nothing
 from .calling import call_module
 from .constructing import ModuleMeta, construct, with_name_scope
-from .declaring import AsyncCallee, PlainCallee, Unspecified, declaration_of
+from .declaring import Callee, Unspecified, declaration_of
 from .kinds import RoomsAbove
 from .record import ModuleRecord, current_path, sow
 from .symbolic import default_output_spec
@@ -90,38 +90,22 @@ class Module(metaclass=ModuleMeta):
             hooks: Sequence[Hook] | None = None,
         ) -> None: ...
 
-        # the return type of `call`, with `JsonDataModel[Answer]` for `Answer`; one overload each for async and plain
+        # the return type of `call`, with `JsonDataModel[Answer]` for `Answer`
         @overload
         def __call__(
-            self: AsyncCallee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
+            self: Callee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, Any]: ...
         @overload
         def __call__(
-            self: AsyncCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
+            self: Callee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, data.JsonDataModel[Answer]]: ...
         @overload
         def __call__(
-            self: AsyncCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
+            self: Callee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, data.JsonDataModel[Answer] | None]: ...
         @overload
         def __call__(
-            self: AsyncCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, R]: ...
-        @overload
-        def __call__(
-            self: PlainCallee[Unspecified], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, Any]: ...
-        @overload
-        def __call__(
-            self: PlainCallee[Data[Answer]], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer]]: ...
-        @overload
-        def __call__(
-            self: PlainCallee[Data[Answer] | None], /, *args: Any, training: bool | None = None, **kwargs: Any
-        ) -> Coroutine[Any, Any, data.JsonDataModel[Answer] | None]: ...
-        @overload
-        def __call__(
-            self: PlainCallee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
+            self: Callee[R], /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, R]: ...
         def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 

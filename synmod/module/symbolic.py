@@ -132,9 +132,7 @@ async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
             if inspect.isawaitable(outputs):
                 outputs = await outputs
     except (errors.SymbolicValueError, ExceptionGroup) as raised:
-        first: Any = raised
-        while isinstance(first, ExceptionGroup):  # of a task group in `call`
-            first = cast("ExceptionGroup[Exception]", first).exceptions[0]
+        first = _first_of_group(raised)
         if not isinstance(first, errors.SymbolicValueError):
             raise
         if _REMEDIES not in errors.notes_of(first):
@@ -169,6 +167,11 @@ def was_cancelled(failure: BaseException) -> bool:
 
 def is_of_wiring(error: BaseException) -> bool:
     """Whether an error of a trace is that of schemas that do not fit, which no value would mend."""
-    while isinstance(error, ExceptionGroup):  # of a task group in `call`
-        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-    return isinstance(error, errors.SchemaError)
+    return isinstance(_first_of_group(error), errors.SchemaError)
+
+
+def _first_of_group(error: BaseException) -> BaseException:
+    """Return the first error of a task group in `call`; any other error unchanged."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

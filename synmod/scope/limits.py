@@ -1,9 +1,11 @@
 """What a block limits and sums: time (`sm.deadline`), money, tokens and calls (`sm.budget`), and usage."""
 
 import math
+import operator
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from synmod import errors, leaves
 
@@ -210,12 +212,13 @@ class Spent:
     tool_calls: int = 0
 
     def __add__(self, more: "Spent") -> "Spent":
-        calls, tool_calls = self.calls + more.calls, self.tool_calls + more.tool_calls
-        return Spent(calls, self.tokens + more.tokens, self.cost_usd + more.cost_usd, tool_calls)
+        return Spent(*map(operator.add, _AMOUNTS(self), _AMOUNTS(more)))
 
     def __sub__(self, less: "Spent") -> "Spent":
-        calls, tool_calls = self.calls - less.calls, self.tool_calls - less.tool_calls
-        return Spent(calls, self.tokens - less.tokens, self.cost_usd - less.cost_usd, tool_calls)
+        return Spent(*map(operator.sub, _AMOUNTS(self), _AMOUNTS(less)))
+
+
+_AMOUNTS: Callable[[Spent], tuple[Any, ...]] = operator.attrgetter("calls", "tokens", "cost_usd", "tool_calls")
 
 
 _LOCK: Final = leaves.aio.lock()

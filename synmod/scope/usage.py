@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from synmod import errors
-from synmod.leaves import did_you_mean
+from synmod.leaves import check_choice
 
 PHASES: Final = ("inference", "reward", "optimizer")
 
@@ -19,11 +19,7 @@ def check_phase(name: object) -> str:
     Raises:
         CallError: It is not.
     """
-    if isinstance(name, str) and name in PHASES:
-        return name
-    raise errors.CallError(
-        f"unknown phase {name!r}: write one of {', '.join(map(repr, PHASES))}.{did_you_mean(name, PHASES)}"
-    )
+    return check_choice("phase", str(name), PHASES, error=errors.CallError)
 
 
 class _Summed(Protocol):
@@ -209,11 +205,7 @@ class CallCounters(PerPhase[PhaseCounters]):
 
     def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
         """Count an entry call that returned or failed."""
-        with self._lock:
-            total = self._by_phase.get(phase, self._zero)
-            self._by_phase[phase] = PhaseCounters(
-                total.invocations + 1, total.elapsed_s + elapsed_s, total.failed + failed, total.cancelled
-            )
+        self.add(PhaseCounters(1, elapsed_s, int(failed)), phase)
 
     def count_cancelled(self, phase: str) -> None:
         """Count an entry call that was cancelled or closed."""
