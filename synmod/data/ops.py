@@ -233,7 +233,7 @@ def _require_names(names: Any) -> dict[str, str]:
     """Return the names of arrays by field as a plain dict (ArgumentError)."""
     pairs = cast("Mapping[Any, Any]", {} if names is None else names)
     if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in pairs.items() for x in pair):
-        raise ArgumentError(must_be("factorize: names", "a dict of array names by field", names))
+        raise ArgumentError(must_be("factorize: names", "a dict of array names by field", cast("object", names)))
     return dict(pairs)
 
 

@@ -331,5 +331,5 @@ def _columns(columns: Any) -> list[Column]:
     names = [] if isinstance(columns, str) or not isinstance(columns, Iterable) else [*cast("Iterable[Any]", columns)]
     if not names:
         expected = f"a list with some of {', '.join(COLUMNS)}"
-        raise errors.ArgumentError(leaves.must_be("summary: columns", expected, columns))
+        raise errors.ArgumentError(leaves.must_be("summary: columns", expected, cast("object", columns)))
     return [COLUMNS[leaves.check_choice("summary: a column", name, [*COLUMNS])] for name in names]
