@@ -1,5 +1,6 @@
 """Reflection: better values from a model, the cheap test that a child must pass, and the pool of those that did."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, sqrt
 from typing import Any, ClassVar, Final, NamedTuple
@@ -17,14 +18,25 @@ from synmod.errors import (
 from synmod.leaves import Json, is_array, is_object
 from synmod.module import Module
 from synmod.scope import caused_by_enclosing_limit
-from synmod.train import Bench, FeedbackItem, Optimizer, Proposer, ReflectionInputs, TargetKind
-from synmod.tree import OptState, State, Variable
+from synmod.train import (
+    Bench,
+    FeedbackItem,
+    Optimizer,
+    Proposer,
+    ReflectionInputs,
+    TargetKind,
+    characters_of,
+    most_characters,
+)
+from synmod.tree import OptState, State, Variable, state as state_of
 
 _FATAL: Final = (AuthError, ConfigError, UnboundModelError)
 _REMEMBERED: Final = 6
 _MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
 _MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
 _FAILED_STEPS: Final = 3
+_SENTENCE_END: Final = re.compile(r"[.!?:;]\s+|\n")
+_WORD: Final = re.compile(r"\w+")
 
 
 class Evidence(NamedTuple):
@@ -177,11 +189,30 @@ def _without_media(json: Json) -> Json:
     return [*map(_without_media, json)] if is_array(json) else json
 
 
-def is_too_long(new: Json, old: Json, proposer: Module) -> bool:
-    """Whether a proposed value is longer than its proposer allows, in characters of its JSON."""
-    growth, most = getattr(proposer, "max_growth", 2.0), getattr(proposer, "max_length", 6000)
-    length = len(dump_json(new))
-    return length > most and length > growth * len(dump_json(old))
+def copies_prompt(value: Json, proposer: Module, current: Json, texts: Iterable[str]) -> bool:
+    """Whether a value is a text of the prompt that asked for it: one or more whole sentences, whatever their case.
+
+    Args:
+        value: The proposed value.
+        proposer: Its own texts, such as its instructions, are part of the prompt.
+        current: The value to replace.
+        texts: Other texts of the prompt; each counts as a sentence.
+    """
+    if not isinstance(value, str):
+        return False
+    prompt = [str(field.description) for field in ReflectionInputs.model_fields.values()]
+    prompt += [leaf.value for leaf in state_of(proposer).values() if isinstance(leaf.value, str)]
+    prompt += proposer.reply_descriptions(current) if isinstance(proposer, Proposer) else ()
+    sentences = {_words(text) for text in (*texts, *(part for text in prompt for part in _SENTENCE_END.split(text)))}
+    words = rest = _words(value)
+    for sentence in sorted(sentences - {""}, key=len, reverse=True):
+        rest = rest.replace(sentence, "")
+    return rest != words and not rest
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in lower case, each between spaces."""
+    return "".join(f" {word} " for word in _WORD.findall(text.casefold()))
 
 
 # -- optimizers that reflect -------------------------------------------------------------------------------------------
@@ -257,9 +288,10 @@ class Reflective(Optimizer):
     async def _value(self, bench: Bench, found: Evidence, state: State, path: str, hint: str) -> Json | None:
         """Return a better value of one target: requested once more, with the reason, where the first cannot be used."""
         target = bench.targets[path]
-        current: Any = state[path].value
         records = records_of(found.items[path], bench.best_score, [bench.expected(row) for row in found.rows])
         accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
+        current: Any = state[path].value
+        most, texts = most_characters(self.proposer, current), (target.description, hint)
         for _ in range(2):
             inputs = question(bench, state, path, records, accepted, tried, hint)
             try:
@@ -276,14 +308,16 @@ class Reflective(Optimizer):
             self._count("answered")
             if faults := problems(target.schema, value):
                 word, why = "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
-            elif is_too_long(value, current, self.proposer):
-                word, why = "invalid", "is too long"
+            elif characters_of(value) > most:
+                word, why = "invalid", f"has {characters_of(value)} characters; at most {most:.0f} are allowed"
+            elif copies_prompt(value, self.proposer, current, texts):
+                word, why = "duplicate", "repeats a text of this prompt"
             elif bench.knows(state.replace({path: value})):
                 word, why = "duplicate", "was tried before"
             else:
                 return value
             bench.log("reflect", [path], word)
-            hint = f"{hint} Your last answer {why}: write another one.".strip()
+            hint = f"{hint} Your last answer {why}: write another one. It was {dump_json(value):.{_CUT}}".strip()
         return None
 
     def _count(self, word: str, error: str = "") -> None:

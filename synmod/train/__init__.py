@@ -18,7 +18,7 @@ from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
     Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind,
-    crossover, mean, optimizer_from, real_number, whole_number,
+    characters_of, crossover, mean, most_characters, optimizer_from, real_number, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .rows import Example, Several, as_json, inputs_for
@@ -30,7 +30,7 @@ __all__ = [
     "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json",
-    "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
-    "mean", "metrics", "optimizer_from", "predicted", "real_number", "rewards", "rows_without_targets", "run_once",
-    "training_rows", "whole_number",
+    "callbacks", "characters_of", "crossover", "evaluate", "inputs_for", "latest_checkpoint",
+    "list_checkpoints", "load_examples", "mean", "metrics", "most_characters", "optimizer_from", "predicted",
+    "real_number", "rewards", "rows_without_targets", "run_once", "training_rows", "whole_number",
 ]

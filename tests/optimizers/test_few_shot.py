@@ -9,8 +9,9 @@ import pytest
 import synmod as sm
 from synmod.data import parse_json
 from synmod.embedded import NearestAdapter
-from synmod.optimizers import BootstrapFewShot, RandomFewShot
+from synmod.optimizers import BootstrapFewShot, Mipro, RandomFewShot
 from synmod.testing import FunctionLM, tickets
+from synmod.testing.tasks import Desk, Request
 from synmod.train import Batch, Trainer
 
 EXAMPLES = "0/examples"
@@ -46,6 +47,46 @@ async def test_a_bare_label_teaches_what_its_object_does(optimizer):
         found.append(sm.state(task.program))
     assert found[0] == found[1]
     assert found[0][EXAMPLES].value
+
+
+TEMPLATE = {"system": "{instructions}\n{output_fields}", "user": "{inputs}"}
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        RandomFewShot(max_examples=2),
+        BootstrapFewShot(max_examples=2),
+        BootstrapFewShot(max_examples=2, teacher="embedded/nearest"),
+        Mipro(instructions=2, sets=2),
+        Mipro(proposals={"0/instructions": ["Sort it."]}),
+    ],
+)
+@pytest.mark.parametrize("template", [TEMPLATE, {"user": "{inputs}"}])
+async def test_examples_that_no_model_would_see_are_not_paid_for(optimizer, template):
+    """A template without `{examples}` is an error before the first call of a model, and names the Variable."""
+    task, lm = tickets(0), FunctionLM(lambda request: {"desk": "billing"})
+    module = sm.Generator(Desk, template=template)
+    program = sm.Sequential([sm.Input(Request), module], name="tickets")
+    with pytest.raises(sm.ConfigError, match=r"^0/examples: template: no turn has \{examples\}"):
+        await fitted(replace(task, program=program), optimizer, 100, lm=lm)
+    assert not lm.requests
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [Mipro(max_examples=0, proposals={"0/instructions": ["Sort it."]}, steps=1), RandomFewShot(max_examples=2, sets=2)],
+    ids=["no examples", "another module"],
+)
+async def test_a_template_without_examples_is_fine_where_none_are_trained(optimizer):
+    """Mipro with `max_examples=0` trains instructions alone; `trainable=False` keeps a module as it is."""
+    with_examples = isinstance(optimizer, RandomFewShot)
+    first = sm.Generator(Desk, template=TEMPLATE, trainable=not with_examples)
+    second = [sm.Generator(Desk)] if with_examples else []
+    program = sm.Sequential([sm.Input(Request), first, *second], name="tickets")
+    lm = FunctionLM(lambda request: {"desk": "billing"})
+    await fitted(replace(tickets(0), program=program), optimizer, 200, lm=lm)
+    assert lm.requests
 
 
 def test_a_threshold_that_is_no_score():
