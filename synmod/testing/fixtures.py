@@ -27,11 +27,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     slot: Any = vars(lm.SharedModel)["adapter"]
 
-    def allowed(model: lm.SharedModel) -> Any:
+    def adapter_of(model: lm.SharedModel) -> Any:
         inside = isinstance(model, Double) or model.settings.provider == "embedded"
         return slot.__get__(model) if inside else _Refusing(model.model)
 
-    monkeypatch.setattr(lm.SharedModel, "adapter", property(allowed, slot.__set__))
+    monkeypatch.setattr(lm.SharedModel, "adapter", property(adapter_of, slot.__set__))
 
 
 class _Refusing(NamedTuple):

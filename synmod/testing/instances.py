@@ -1,7 +1,7 @@
 """Instances: random values that satisfy a schema, the same for the same seed.
 
 A draw resolves references and alternatives in each part and follows the keywords that data models write. The whole
-value is then validated and, if invalid, drawn again with fewer optional parts.
+value is then validated and, if invalid, values again with fewer optional parts.
 """
 
 import math
@@ -19,10 +19,17 @@ _BOTTOM: Final = 40  # reached only by a schema with infinite values
 _USUAL_SPAN: Final = 100
 _WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
 _FORMATS: Final[Mapping[str, str]] = {
-    "date": "2024-05-17", "date-time": "2024-05-17T10:30:00Z", "duration": "PT5M", "email": "amber@example.com",
-    "hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "time": "10:30:00Z",
-    "uri": "https://example.com/a", "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
-}  # fmt: skip
+    "date": "2024-05-17",
+    "date-time": "2024-05-17T10:30:00Z",
+    "duration": "PT5M",
+    "email": "amber@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "time": "10:30:00Z",
+    "uri": "https://example.com/a",
+    "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+}
 _KINDS: Final = (
     ("object", ("properties", "required", "additionalProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "uniqueItems")),
@@ -54,16 +61,16 @@ def instance_of(schema: data.Schema, seed: int, purpose: str) -> leaves.Json:
     """
     fault = ""
     for step in range(_TRIES):
-        drawing = _Drawing(schema, leaves.rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
-        json = drawing.value(schema, 0)
-        found = data.problems(schema, leaves.frozen(json), limit=1)
-        if not found:
+        draw = _Draw(schema, leaves.rng(seed, step, purpose), likes=0.6 * max(0.0, 1.0 - step / 20))
+        json = draw.value(schema, 0)
+        faults = data.problems(schema, leaves.frozen(json), limit=1)
+        if not faults:
             return json
-        fault = f"{found[0].pointer or '(root)'}: wanted {found[0].wanted}, got {found[0].got}"
+        fault = f"{faults[0].pointer or '(root)'}: wanted {faults[0].wanted}, got {faults[0].got}"
     raise AssertionError(f"SchemaLM: no valid instance found in {_TRIES} draws; the last one fails at {fault}.")
 
 
-class _Drawing:
+class _Draw:
     """One draw.
 
     Args:
@@ -102,21 +109,21 @@ class _Drawing:
         return depth < _DEEPEST and self.random.random() < self.likes
 
     def _in_place(self, schema: leaves.Json, depth: int) -> dict[str, leaves.Json]:
-        """Merge references and a drawn alternative into the part itself."""
-        part = _joined(schema, {})
+        """Merge references and a values alternative into the part itself."""
+        part = _merge_schemas(schema, {})
         for _ in range(2 * _BOTTOM):
             word = next((word for word in ("$ref", "allOf", "anyOf", "oneOf") if word in part), None)
             if word is None:
                 break
             inner = part.pop(word)
             if word == "$ref":
-                part = _joined(data.target_of(self.root, inner), part)
+                part = _merge_schemas(data.target_of(self.root, inner), part)
             elif word == "allOf":
                 for piece in inner:
-                    part = _joined(part, piece)
+                    part = _merge_schemas(part, piece)
             else:
                 plainest = [min(inner, key=self._weight)]
-                part = _joined(part, self.random.choice(inner if depth < _DEEPEST else plainest))
+                part = _merge_schemas(part, self.random.choice(inner if depth < _DEEPEST else plainest))
         return part
 
     def _weight(self, part: leaves.Json) -> int:
@@ -148,18 +155,18 @@ class _Drawing:
         names += [name for name in required if name not in declared]
         least, most = part.get("minProperties", 0), part.get("maxProperties", math.inf)
         names += [name for name in declared if name not in names][: max(0, least - len(names))]
-        drawn = {name: self.value(declared.get(name, True), depth + 1) for name in names}
+        values = {name: self.value(declared.get(name, True), depth + 1) for name in names}
         patterns = list(part.get("patternProperties", {}).items())
         rest = part.get("additionalProperties", not patterns)
         is_mapping = not declared and (patterns or rest is not False)
         for _ in range(_TRIES):
-            if len(drawn) >= least and not (is_mapping and len(drawn) < most and self._likes_more(depth)):
+            if len(values) >= least and not (is_mapping and len(values) < most and self._likes_more(depth)):
                 break
             pattern, schema = self.random.choice(patterns) if patterns else ("", rest)
             key = {"type": "string", "pattern": pattern} if pattern else part.get("propertyNames", {"type": "string"})
-            name = str(self.value(_joined(key, {"type": "string"}), depth + 1))
-            drawn.setdefault(name, self.value(schema, depth + 1))
-        return drawn
+            name = str(self.value(_merge_schemas(key, {"type": "string"}), depth + 1))
+            values.setdefault(name, self.value(schema, depth + 1))
+        return values
 
     def _array(self, part: Mapping[str, leaves.Json], depth: int) -> list[leaves.Json]:
         """Draw an array: the prefix items, then as many more as needed."""
@@ -170,32 +177,32 @@ class _Drawing:
         while count < least + 3 and self._likes_more(depth):
             count += 1
         most = min(part.get("maxItems", math.inf), len(placed) if rest is False else math.inf)
-        drawn: list[leaves.Json] = []
+        values: list[leaves.Json] = []
         for _ in range(_TRIES):
-            if len(drawn) >= min(count, most):
+            if len(values) >= min(count, most):
                 break
-            item = self.value(placed[len(drawn)] if len(drawn) < len(placed) else rest, depth + 1)
-            if not part.get("uniqueItems") or item not in drawn:
-                drawn.append(item)
-        return drawn
+            item = self.value(placed[len(values)] if len(values) < len(placed) else rest, depth + 1)
+            if not part.get("uniqueItems") or item not in values:
+                values.append(item)
+        return values
 
 
 _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "properties": lambda one, other: {
-        **one,
-        **{name: _joined(one[name], part) if name in one else part for name, part in other.items()},
+    "properties": lambda left, right: {
+        **left,
+        **{name: _merge_schemas(left[name], part) if name in left else part for name, part in right.items()},
     },
-    "required": lambda one, other: [*one, *(name for name in other if name not in one)],
-    "enum": lambda one, other: [value for value in one if value in other],
+    "required": lambda left, right: [*left, *(name for name in right if name not in left)],
+    "enum": lambda left, right: [value for value in left if value in right],
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
 }
 
 
-def _joined(one: leaves.Json, other: leaves.Json) -> dict[str, leaves.Json]:
+def _merge_schemas(first: leaves.Json, second: leaves.Json) -> dict[str, leaves.Json]:
     """Merge two schemas for one value; the second wins where keywords cannot be merged."""
-    left = dict(one) if leaves.is_object(one) else {}
-    right = dict(other) if leaves.is_object(other) else {}
+    left = dict(first) if leaves.is_object(first) else {}
+    right = dict(second) if leaves.is_object(second) else {}
     return {
         **left,
         **{
@@ -214,8 +221,10 @@ def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> 
     highs = [part[name] for name in ("maximum", "exclusiveMaximum") if name in part]
     high = min(highs, default=math.inf)
     low = max(lows, default=0 if high >= 0 else high - _USUAL_SPAN)
-    drawn = low + random.random() * (min(high - low, _USUAL_SPAN))
-    return embedded.within(drawn if whole else round(drawn * 4) / 4, {**part, "type": "integer" if whole else "number"})
+    number = low + random.random() * (min(high - low, _USUAL_SPAN))
+    return embedded.within(
+        number if whole else round(number * 4) / 4, {**part, "type": "integer" if whole else "number"}
+    )
 
 
 def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
@@ -241,10 +250,10 @@ def text_for(pattern: str, random: Random) -> str:
         tree = _PARSER.parse(pattern)
     except re.error:
         return random.choice(_WORDS)
-    return _spelled(tree, random)
+    return _spell(tree, random)
 
 
-def _spelled(tree: Any, random: Random) -> str:
+def _spell(tree: Any, random: Random) -> str:
     """Draw a text for a parsed expression, part by part."""
     text = ""
     for code, argument in tree:
@@ -252,15 +261,15 @@ def _spelled(tree: Any, random: Random) -> str:
         if name == "LITERAL":
             text += chr(argument)
         elif name == "BRANCH":
-            text += _spelled(random.choice(argument[1]), random)
+            text += _spell(random.choice(argument[1]), random)
         elif name == "SUBPATTERN":
-            text += _spelled(argument[-1], random)
+            text += _spell(argument[-1], random)
         elif name == "ATOMIC_GROUP":
-            text += _spelled(argument, random)
+            text += _spell(argument, random)
         elif name.endswith("_REPEAT"):
             least, most, inner = argument
             times = least + int(random.random() * (min(int(most), least + 3) - least + 1))
-            text += "".join(_spelled(inner, random) for _ in range(times))
+            text += "".join(_spell(inner, random) for _ in range(times))
         elif name in ("IN", "ANY", "NOT_LITERAL"):
             items: Any = argument if name == "IN" else [("NEGATE", None), ("LITERAL", argument or ord("\n"))]
             ranges = [chr(edge) for kind, edges in items if str(kind) == "RANGE" for edge in edges]
@@ -280,17 +289,17 @@ _CATEGORIES: Final[Mapping[str, Callable[[str], bool]]] = {
 
 def _allows(items: Any, sign: str) -> bool:
     """Whether a parsed character class allows a character."""
-    negated = found = False
+    negated = is_listed = False
     for kind, argument in items:
         name = str(kind)
         if name == "NEGATE":
             negated = True
         elif name == "LITERAL":
-            found = found or ord(sign) == argument
+            is_listed = is_listed or ord(sign) == argument
         elif name == "RANGE":
-            found = found or argument[0] <= ord(sign) <= argument[1]
+            is_listed = is_listed or argument[0] <= ord(sign) <= argument[1]
         else:
             category = str(argument).removeprefix("CATEGORY_")
             holds = _CATEGORIES[category.removeprefix("NOT_")](sign)
-            found = found or holds != category.startswith("NOT_")
-    return found != negated
+            is_listed = is_listed or holds != category.startswith("NOT_")
+    return is_listed != negated

@@ -80,19 +80,19 @@ class Double(LanguageModel):
 class Standing(Double):
     """A double in front of another model, whose settings and secrets it takes over.
 
-    `passed_on` sends a request directly to the adapter of the other model, so the layers of a call run only once.
+    `forward` sends a request directly to the adapter of the other model, so the layers of a call run only once.
     """
 
     __slots__ = ("_behind",)
 
     def __init__(self, answer: Callable[[LMRequest], Any], behind: LanguageModel, lm: dict[str, Any]) -> None:
         settings = behind.settings
-        given = {name: getattr(settings, name) for name in settings.model_fields_set - _OF_CONNECTION}
-        super().__init__(answer, "", 0.0, {"backoff": behind.backoff, **given, **settings.defaults, **lm})
+        own = {name: getattr(settings, name) for name in settings.model_fields_set - _OF_CONNECTION}
+        super().__init__(answer, "", 0.0, {"backoff": behind.backoff, **own, **settings.defaults, **lm})
         self._behind = behind
         self.secrets = behind.secrets
 
-    async def passed_on(self, request: LMRequest) -> LMReply:
+    async def forward(self, request: LMRequest) -> LMReply:
         """Send one request by the adapter of the other model."""
         adapter = self._behind.adapter
         if (check := getattr(adapter, "check", None)) is not None:
@@ -108,7 +108,7 @@ def _is_stream(item: Any) -> bool:
     return is_array(item) and bool(item) and isinstance(item[0], LMChunk)
 
 
-def _joined(pieces: list[Any], request: LMRequest) -> LMReply:
+def _join_chunks(pieces: list[Any], request: LMRequest) -> LMReply:
     """Return the reply that pieces form, for a call that is not streamed."""
     chunks = [piece for piece in pieces if isinstance(piece, LMChunk)]
     text, reasoning = ("".join(getattr(chunk, name) for chunk in chunks) for name in ("text", "reasoning"))
@@ -124,10 +124,10 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
     if isinstance(item, BaseException):
         raise item
     if _is_stream(item):
-        return _joined(item, request)
-    given: list[Any] = item if is_array(item) else [item]
-    calls = tuple([call for call in given if isinstance(call, data.ToolCall)])
-    if calls and len(calls) < len(given):
+        return _join_chunks(item, request)
+    items: list[Any] = item if is_array(item) else [item]
+    calls = tuple([call for call in items if isinstance(call, data.ToolCall)])
+    if calls and len(calls) < len(items):
         raise errors.ConfigError(f"{item!r:.200} holds ToolCalls and other things; a reply is either.")
     text = "" if calls else item if isinstance(item, str) else data.dump_json(item)
     usage = estimated_usage(request, len(text) + sum(len(call.function.arguments) for call in calls))
@@ -226,8 +226,8 @@ class ScriptedLM(Double):
         path = next((path for path in (*places, *fitting) if path in self._replies), None)
         last = f"the last message is {request.messages[-1]['content']!r:.300}"
         if path is None:
-            known = ", ".join(map(repr, self._replies))
-            raise AssertionError(f"ScriptedLM: no replies for the path {places[0]!r}, only for {known}; {last}.")
+            paths = ", ".join(map(repr, self._replies))
+            raise AssertionError(f"ScriptedLM: no replies for the path {places[0]!r}, only for {paths}; {last}.")
         with self._lock:
             items, number = self._replies[path], self._used[path]
             if number < len(items) or (self._cycle and items):
@@ -279,12 +279,13 @@ class SchemaLM(Double):
     def _instance(self, request: LMRequest) -> str | list[data.ToolCall]:
         """Return the answer to a request, determined by seed and request."""
         purpose = _digest(request)
-        turn = sum("tool_calls" in each for each in request.messages)
+        turn = sum("tool_calls" in message for message in request.messages)
         if request.tools and request.tool_choice != "none" and turn < self._tool_calls:
             functions = [tool["function"] for tool in request.tools]
-            drawn = [instance_of(each["parameters"], self._seed, f"{purpose} {each['name']}") for each in functions]
-            named = zip(functions, drawn, strict=True)
-            return [data.ToolCall(f"call_{turn}_{at}", each["name"], json) for at, (each, json) in enumerate(named)]
+            return [
+                data.ToolCall(f"call_{turn}_{at}", name, instance_of(parameters, self._seed, f"{purpose} {name}"))
+                for at, (name, parameters) in enumerate((tool["name"], tool["parameters"]) for tool in functions)
+            ]
         if request.schema is None:
             return f"An answer from SchemaLM ({purpose[:8]})."
         return data.dump_json(instance_of(request.schema, self._seed, purpose))
@@ -339,12 +340,12 @@ def assert_saves(module: Any, **load: Any) -> Any:
 
 def _first_line_apart(first: str, second: str) -> str:
     """Return where two texts first differ, with the lines before."""
-    one, other = first.splitlines(), second.splitlines()
-    number = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    around = "\n".join(f"    {line}" for line in one[max(0, number - 5) : number])
+    old, new = first.splitlines(), second.splitlines()
+    number = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    around = "\n".join(f"    {line}" for line in old[max(0, number - 5) : number])
     return (
         f"The text is another one after a load, first in line {number + 1}:\n{around}\n"
-        f"  - {_line(one, number)}\n  + {_line(other, number)}"
+        f"  - {_line(old, number)}\n  + {_line(new, number)}"
     )
 
 

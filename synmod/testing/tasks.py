@@ -114,11 +114,12 @@ class RuleProposer(module.Module):
 
     async def call(self, inputs: ReflectionInputs) -> Any:
         """Return a reason and the value."""
-        given: Any = inputs
-        draw = leaves.rng(lm.current_sample(), 0, f"rules/{given['path']}")
-        lines = _rules_in(given["current"])
-        named = [str(record["critique"]).partition("missing: ")[2] for record in given["records"] if record["critique"]]
-        new = [rule for rule in dict.fromkeys(named) if rule.startswith("rule ") and rule not in lines][:2]
+        question: Any = inputs
+        draw = leaves.rng(lm.current_sample(), 0, f"rules/{question['path']}")
+        lines = _rules_in(question["current"])
+        critiques = [str(record["critique"]) for record in question["records"] if record["critique"]]
+        rules = [critique.partition("missing: ")[2] for critique in critiques]
+        new = [rule for rule in dict.fromkeys(rules) if rule.startswith("rule ") and rule not in lines][:2]
         if lines and draw.random() < 0.2:
             lines.pop(int(draw.random() * len(lines)))
         lines += [f"{rule[:-1]}?" if draw.random() < 0.3 else rule for rule in new]
@@ -173,12 +174,12 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
     splits: list[list[Example]] = []
     for split in _SPLITS:
         draw = leaves.rng(seed, 0, f"rows/{split}")
-        found: list[Example] = []
+        examples: list[Example] = []
         for number in range(rows):
             needs = [draw.sample(stage, int(draw.random() * 3)) for stage in names]
             row = f"{split}-{number}"
-            found.append(Example(row, {"row": row, "needs": needs, "missing": [], "read": ""}))
-        splits.append(found)
+            examples.append(Example(row, {"row": row, "needs": needs, "missing": [], "read": ""}))
+        splits.append(examples)
     return Task(program, *splits, reward=RuleReward(noise, seed), seed=seed, optimum=1.0, proposer=RuleProposer())
 
 
@@ -206,10 +207,10 @@ class Chooser(module.Module):
 
     async def call(self, inputs: Vote) -> Vote:
         """Return the row with the choices."""
-        given: Any = inputs
+        row: Any = inputs
         texts = [self.instructions.value] if self.style is None else [self.instructions.value, self.style.value]
-        chosen = [*given["chosen"], *(int(text.split()[-1]) for text in texts)]
-        return Vote(row=given["row"], difficulty=given["difficulty"], chosen=chosen)
+        chosen = [*row["chosen"], *(int(text.split()[-1]) for text in texts)]
+        return Vote(row=row["row"], difficulty=row["difficulty"], chosen=chosen)
 
 
 @lru_cache(maxsize=64)
@@ -222,7 +223,8 @@ def _qualities(
     for size in [2] * (dimensions // 2) + [1] * (dimensions % 2):
         main = [[draw.gauss(0.0, 1.0) for _ in range(choices)] for _ in range(size)]
         effects = {
-            chosen: sum(each[choice] for each, choice in zip(main, chosen, strict=True)) + draw.gauss(0.0, interaction)
+            chosen: sum(of_choice[choice] for of_choice, choice in zip(main, chosen, strict=True))
+            + draw.gauss(0.0, interaction)
             for chosen in product(range(choices), repeat=size)
         }
         best = max(effects.values())

@@ -36,7 +36,7 @@ class RecordReplayLM(Standing):
         lm: The model to record from, or its string; requests go to its adapter, with its settings except cache and
             fallback. It opens no connection while every reply is found. None to replay only: the model string is then
             that of the first request in the cassette.
-        on_missing: What to do if no reply is found: "record" (an error without `lm`), or "error", as in CI.
+        on_missing: The way if no reply is recorded: "record" (an error without `lm`), or "error", as in CI.
         **keywords: Keywords of `LanguageModel`, which win over those of `lm`.
 
     Raises:
@@ -90,8 +90,8 @@ class RecordReplayLM(Standing):
         """Return the recorded reply; record one if there is none."""
         content = {**request_content(request, self.adapter)}
         del content["adapter"]  # a cassette does not depend on the adapter
-        wanted = data.parse_json(self._without_secrets(content))
-        key = cache.key_of(wanted)
+        request_json = data.parse_json(self._without_secrets(content))
+        key = cache.key_of(request_json)
         with self._lock:
             nth = next(number for number in count(1) if number not in self._taken[key])
             self._taken[key].add(nth)
@@ -100,9 +100,11 @@ class RecordReplayLM(Standing):
             if nth <= len(recorded):
                 return recorded[nth - 1]
             if not self._records:
-                raise self._missing(key, wanted, nth)
-            reply = await self.passed_on(request)
-            line = f"{self._without_secrets({'request': wanted, 'nth': nth, 'reply': _as_json(reply)})}\n".encode()
+                raise self._missing(key, request_json, nth)
+            reply = await self.forward(request)
+            line = (
+                f"{self._without_secrets({'request': request_json, 'nth': nth, 'reply': _as_json(reply)})}\n".encode()
+            )
             with self._lock:
                 if not self._path.exists():
                     leaves.make_file(self._path)
@@ -118,20 +120,20 @@ class RecordReplayLM(Standing):
         """Return JSON as text, without known secrets."""
         return leaves.without_secrets(data.dump_json(json), self.known_secrets())
 
-    def _missing(self, key: str, wanted: leaves.Json, nth: int) -> errors.CassetteError:
+    def _missing(self, key: str, content: leaves.Json, nth: int) -> errors.CassetteError:
         """Return the error for a request whose reply is not in the cassette."""
-        lines = _lines(wanted)
+        lines = _lines(content)
         if key in self._requests:
-            found = f"it has {nth - 1} for this request, and this is number {nth}."
+            reason = f"it has {nth - 1} for this request, and this is number {nth}."
         elif self._requests:
-            words = set(data.dump_json(wanted).split())
+            words = set(data.dump_json(content).split())
             near = min(self._requests.values(), key=lambda request: len(words ^ set(data.dump_json(request).split())))
             differing = difflib.unified_diff(_lines(near), lines, "recorded", "now", n=0, lineterm="")
-            found = "\n".join(["it has none for this request. The nearest one that it has:", *differing])
+            reason = "\n".join(["it has none for this request. The nearest one that it has:", *differing])
         else:
-            found = "it is empty, or missing."
+            reason = "it is empty, or missing."
         remedy = "RecordReplayLM(path, 'provider/name') with on_missing='record' calls the model and adds the reply"
-        return errors.CassetteError(f"the cassette {str(self._path)!r} has no reply: {found}\n{remedy}.", sent=False)
+        return errors.CassetteError(f"the cassette {str(self._path)!r} has no reply: {reason}\n{remedy}.", sent=False)
 
 
 def _lines(request: leaves.Json) -> list[str]:
@@ -143,9 +145,9 @@ def _as_json(reply: LMReply) -> leaves.Json:
     """Return the provider's part of a reply as JSON, without default values."""
     usage = {name: value for name, value in asdict(reply.usage).items() if value != _NO_USAGE[name]}
     calls = [leaves.frozen(call) for call in reply.tool_calls]
-    known = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning}
-    kept = {name: value for name, value in {**known, "usage": usage}.items() if value}
-    return {"text": reply.text, "finish_reason": reply.finish_reason, **kept}
+    parts = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning, "usage": usage}
+    rest = {name: value for name, value in parts.items() if value}
+    return {"text": reply.text, "finish_reason": reply.finish_reason, **rest}
 
 
 def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMReply]]:
@@ -177,8 +179,8 @@ def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMRep
             usage, calls = scope.Usage(**reply.pop("usage", {})), tuple(reply.pop("tool_calls", ()))
             records.append((request, record["nth"], LMReply(**reply, usage=usage, tool_calls=calls)))
         except (ValueError, KeyError, TypeError) as error:
-            wanted = '{"request": {...}, "nth": 1, "reply": {"text": ...}}'
-            raise errors.CassetteError(f"{path}, line {number}: wanted {wanted} ({error}).") from None
+            form = '{"request": {...}, "nth": 1, "reply": {"text": ...}}'
+            raise errors.CassetteError(f"{path}, line {number}: wanted {form} ({error}).") from None
     return records
 
 
@@ -284,25 +286,25 @@ class ChaosLM(Standing):
         purpose = cache.key_of(request_content(request, self.adapter))
         with self._lock:
             self._seen[purpose] += 1
-            seen = self._seen[purpose]
-        random = leaves.rng(self._seed, seen, purpose)
-        kind = self._drawn(random.random())
+            nth = self._seen[purpose]
+        random = leaves.rng(self._seed, nth, purpose)
+        kind = self._draw_fault(random.random())
         least, most = self._latency_s
         if most:
-            wait = leaves.rng(self._seed, seen, f"latency/{purpose}").random()
+            wait = leaves.rng(self._seed, nth, f"latency/{purpose}").random()
             await leaves.aio.sleep(least + wait * (most - least))
         frame = scope.current_call()
         fault = Fault(kind, "" if frame is None else frame.path, request)
         if kind in _FAILURES:
             self.faults.append(fault)
             raise _FAILURES[kind](self._retry_after_s)
-        reply = await self.passed_on(request)
-        spoilt = _spoilt(kind, reply, request.schema, random) if kind else reply
-        if spoilt is not reply:
+        reply = await self.forward(request)
+        answer = _spoil(kind, reply, request.schema, random) if kind else reply
+        if answer is not reply:
             self.faults.append(fault)
-        return spoilt
+        return answer
 
-    def _drawn(self, number: float) -> str:
+    def _draw_fault(self, number: float) -> str:
         """Return the fault that a number in [0, 1) selects; "" for none."""
         for kind, share in self._shares.items():
             number -= share
@@ -311,7 +313,7 @@ class ChaosLM(Standing):
         return ""
 
 
-def _spoilt(kind: str, reply: LMReply, schema: data.Schema | None, random: Random) -> LMReply:
+def _spoil(kind: str, reply: LMReply, schema: data.Schema | None, random: Random) -> LMReply:
     """Return a reply with a fault; the same reply if the fault does not apply."""
     text = reply.text
     if kind == "adversarial" and random.random() < 1 / len(_HOSTILE):
@@ -326,7 +328,7 @@ def _spoilt(kind: str, reply: LMReply, schema: data.Schema | None, random: Rando
     elif kind == "fenced":
         text = f"```json\n{text}\n```"
     elif kind == "prose":
-        text = f"Sure, here is what you asked for:\n\n{text}\n\nIs there anything else that I can do for you?"
+        text = f"Sure, here is what you request_json for:\n\n{text}\n\nIs there anything else that I can do for you?"
     else:
         holder: list[leaves.Json] = [_read(text)]
         (_poison if kind == "adversarial" else _forbid)(holder, lambda json: data.is_valid(schema, json), random)
@@ -346,11 +348,11 @@ def _forbid(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool]
     """Replace the value in `holder` by an invalid one: a field less, a field of another type, or another value."""
     json: leaves.Json = holder[0]
     near: list[leaves.Json] = []
-    others: list[leaves.Json] = [{}, [], "wrong", -1, None]
+    unlike: list[leaves.Json] = [{}, [], "wrong", -1, None]
     if leaves.is_object(json):
         near = [{key: part for key, part in json.items() if key != name} for name in json]
         near += [{**json, name: [[part]]} for name, part in json.items()]
-    wrong = [each for each in near if not is_allowed(each)] or [each for each in others if not is_allowed(each)]
+    wrong = [value for value in near if not is_allowed(value)] or [value for value in unlike if not is_allowed(value)]
     holder[0] = random.choice(wrong or [json])
 
 
