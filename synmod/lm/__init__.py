@@ -9,6 +9,8 @@ Must never know: a Module (it gets path strings), the walk, the graph, what a pr
 from synmod.scope import Usage
 
 from .relay import LMStream, stream
+from .chat_completions import chat_body, reply_of
+from .failures import http_error
 from .embedding import EmbeddingModel, embedding_model_from
 from .model import (
     EmbeddedModels, LanguageModel, NoConnection, SharedModel, TextRules, shared_model, text_rules, unbound_model,
@@ -30,13 +32,14 @@ from .records import (
 from .replies import function_schema, offered
 
 __all__ = [
-    "LAYOUTS", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddedModels",
-    "EmbeddingModel", "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream",
-    "LanguageModel", "Layout", "Limit", "Message", "NoConnection", "Sampling", "SharedModel", "Slots", "TextRules",
-    "Usage", "alternatives", "check_sample", "check_structured", "current_language_model", "current_sample",
-    "current_stand_ins", "default_instructions", "default_language_model", "drawing", "embedding_model_from",
-    "environment_secrets", "estimate_text", "estimated_usage", "fields_of", "function_schema", "guarded", "in_order",
+    "LAYOUTS", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddedModels", "EmbeddingModel",
+    "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
+    "Limit", "Message", "NoConnection", "Sampling", "SharedModel", "Slots", "TextRules", "Usage", "alternatives",
+    "chat_body", "check_sample", "check_structured", "current_language_model", "current_sample", "current_stand_ins",
+    "default_instructions", "default_language_model", "drawing", "embedding_model_from", "environment_secrets",
+    "estimate_text", "estimated_usage", "fields_of", "function_schema", "guarded", "http_error", "in_order",
     "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "models_in_force",
-    "offered", "request_content", "resolve_model", "resolved", "sampling_params", "set_default_language_model",
-    "shared_model", "stream", "text_rules", "turns", "unbound_model", "use_language_models", "without_media",
+    "offered", "reply_of", "request_content", "resolve_model", "resolved", "sampling_params",
+    "set_default_language_model", "shared_model", "stream", "text_rules", "turns", "unbound_model",
+    "use_language_models", "without_media",
 ]

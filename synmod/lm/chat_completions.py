@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 STREAMING: Final[Mapping[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -80,8 +81,20 @@ def refuse_lost_results(request: LMRequest, settings: options.Settings) -> None:
             raise errors.RequestError(lost, sent=False)
 
 
-def chat_body(request: LMRequest, level: str) -> dict[str, Any]:
-    """Return messages, parameters and response format of a request, as chat completions take them."""
+def chat_body(request: LMRequest, level: str = "schema") -> dict[str, Any]:
+    """Return messages, parameters, tools and response format of a request, as chat completions take them.
+
+    Args:
+        request: The request.
+        level: How the server is asked for JSON: "schema", "json", "tool" or "prompt", as `structured` of a model.
+
+    Example:
+        >>> from synmod.lm import turns
+        >>> chat_body(LMRequest("gateway/small", turns("Hi"), params={"temperature": 0}))
+        {'temperature': 0, 'messages': [{'role': 'user', 'content': 'Hi'}]}
+
+    Source: OpenAI's chat completions; differs: the name of the model is left to the caller.
+    """
     body: dict[str, Any] = dict(request.params)
     messages, schema = request.messages, request.schema
     answer = None  # fields of the tool that carries the schema
@@ -160,8 +173,28 @@ def read_reply(
     return stated_error(error, json, headers, secrets)
 
 
-def reply_of(response: Json, request: LMRequest, headers: Mapping[str, str]) -> LMReply | errors.ModelError | None:
-    """Return the first choice of a chat completion as a reply; None if there is none."""
+def reply_of(
+    response: Json, request: LMRequest, headers: Mapping[str, str] = _NO_HEADERS
+) -> LMReply | errors.ModelError | None:
+    """Return the first choice of a chat completion as a reply.
+
+    Args:
+        response: The JSON of the answer.
+        request: What it answers.
+        headers: Headers of the answer, by lower-case name, for its request id.
+
+    Returns:
+        The reply, with the usage that the answer states, else an estimate; an error, not raised, if its reasoning
+        cannot be read; None if there is no choice with a message.
+
+    Example:
+        >>> from synmod.lm import turns
+        >>> answer = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
+        >>> reply_of(answer, LMRequest("gateway/small", turns("Hi"))).text
+        'Hello.'
+
+    Source: OpenAI's chat completions, and what other servers make of them.
+    """
     choices = response.get("choices") if is_object(response) else None
     choice = choices[0] if is_array(choices) and choices else None
     answer = choice.get("message") if is_object(choice) else None

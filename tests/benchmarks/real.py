@@ -29,6 +29,7 @@ PROPOSALS = [
     "A customer writes to a bank. Which of the intents fits the message best?",
     "Read the message. Reply with the intent whose words are nearest to what the customer wants.",
 ]
+SAMPLING = {"temperature": 0, "max_tokens": 48}
 OPTIMIZERS = {
     "random": lambda: RandomFewShot(max_examples=8),
     "bootstrap": lambda: BootstrapFewShot(max_examples=8),
@@ -93,7 +94,8 @@ async def measure(name, layout, lm, data, seed):
     evaluation = await sm.evaluate(program, data.test, reward="exact_match", progress=False)
     cpu, seconds, usage = time.process_time() - cpu, time.perf_counter() - started, evaluation.usage
     tokens = (usage.prompt_tokens / usage.calls, usage.completion_tokens / usage.calls)
-    right = round(evaluation.score * evaluation.total)
+    right = sum(result.score == 1 for result in evaluation.results)
+    note += f"  {len(evaluation.errors)} failed" if evaluation.errors else ""
     return line(name, layout, right, evaluation.total, *tokens, calls + usage.calls, seconds, cpu / usage.calls) + note
 
 
@@ -110,7 +112,7 @@ def by_dspy(base, data, seed):
     """Return the line of DSPy's random search over examples, which has the same rows and as many sets."""
     import dspy
 
-    lm = dspy.LM("openai/smollm2", api_base=base, api_key="x", temperature=0, max_tokens=48, cache=False)
+    lm = dspy.LM("openai/smollm2", api_base=base, api_key="x", cache=False, timeout=3_600, **SAMPLING)
     classes = Literal[tuple(sorted({row[data.label] for row in data.train}))]
     fields = {"text": (str, dspy.InputField()), data.label: (classes, dspy.OutputField())}
     predict = dspy.Predict(dspy.make_signature(fields, data.instructions))
@@ -154,7 +156,7 @@ async def table(base, options):
             print(await asyncio.to_thread(by_dspy, base, data, options.seed) if known else skipped, flush=True)
             continue
         for layout in options.layout:
-            lm = sm.LanguageModel("openai/smollm2", api_base=base, temperature=0, max_tokens=48, limit=4)
+            lm = sm.LanguageModel("openai/smollm2", api_base=base, limit=4, timeout_s=3_600, **SAMPLING)
             print(await measure(name, layout, lm, data, options.seed), flush=True)
 
 

@@ -41,8 +41,10 @@ def matches(expected, printed):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
-    """Each block of a page runs, and its output is the one shown."""
+    """Each block of a page runs, and its output is the one shown; some read files of the repository."""
     monkeypatch.chdir(tmp_path)
+    for folder in ("docs", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     namespace = {"__name__": "__main__"}
     for line, code, expected in blocks_of(page):
         printed = io.StringIO()
