@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack,
 from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
-from synmod.leaves import Json, aio, aligned, check_seconds, copied, frozen, leaves, new_run_id
+from synmod.leaves import Json, aio, align_nests, check_seconds, copy_nest, frozen, leaves, new_run_id
 from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
@@ -105,7 +105,7 @@ class Repeat(Returning[R]):
 
 def _fits(again: Any, outputs: Any) -> bool:
     """Whether symbols, or nests of them, have the schemas of others."""
-    pairs = aligned(outputs, again)
+    pairs = align_nests(outputs, again)
     return pairs is not None and all(
         new is None or (old is not None and data.is_subschema(data.schema_of(new), data.schema_of(old)))
         for _, old, new in pairs
@@ -280,7 +280,7 @@ class Cached(Returning[R]):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copied(await self.cache.flights.run(key, work, scope.caused_by_enclosing_limit))
+        return copy_nest(await self.cache.flights.run(key, work, scope.caused_by_enclosing_limit))
 
     async def compute_output_spec(self, *inputs: Any) -> Any:
         """Return the outputs of the module."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from synmod import data, errors
-from synmod.leaves import Json, aio, did_you_mean, is_object, unused
+from synmod.leaves import Json, aio, did_you_mean, is_object, unique_name
 
 from .tools import Approve, Tool, WithMedia
 
@@ -163,7 +163,7 @@ def _tools_of(
     """Return the tools that a server describes."""
     tools: dict[str, Tool] = {}
     for described in descriptions:
-        name = unused(_mcp_name(f"{prefix}{described.name}"), tools)
+        name = unique_name(_mcp_name(f"{prefix}{described.name}"), tools)
         tools[name] = Tool(
             _run_of(client, described.name, name),
             name=name,

@@ -354,7 +354,7 @@ class _Writer:
         key = (reference, id(place))
         if key not in self._variants:
             old = schemas.definition_of(reference) or "Root"
-            name = leaves.numbered(old, self._taken)
+            name = leaves.next_name(old, self._taken)
             self._taken.add(name)
             self._first_use.setdefault(old, name)
             self._variants[key] = name

@@ -68,11 +68,11 @@ class Concatenation:
             reserved = set(declared)
             placed: dict[str, Any] = {}
             for key, content in merged.items():
-                name = key if key in before else leaves.unused(key, reserved)
+                name = key if key in before else leaves.unique_name(key, reserved)
                 reserved.add(name)
                 placed[name] = content
             for key, content in value.items():
-                name = renames.get(key, key) if key in operand.fields else leaves.unused(key, reserved)
+                name = renames.get(key, key) if key in operand.fields else leaves.unique_name(key, reserved)
                 reserved.add(name)
                 placed[name] = content
             merged, before = placed, set(declared)
@@ -164,7 +164,7 @@ def _new_names(names: Iterable[str], reserved: set[str]) -> dict[str, str]:
     """Return a numbered name for each of some names, none of them reserved."""
     new: dict[str, str] = {}
     for name in names:
-        new[name] = leaves.numbered(name, reserved)
+        new[name] = leaves.next_name(name, reserved)
         reserved.add(new[name])
     return new
 

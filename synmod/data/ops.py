@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, DataError, SchemaError
-from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, must_be, unused
+from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, must_be, unique_name
 
 from . import masks, models, subschema
 from .declaring import HasSchema, Operand, OperandClass, declare, schema_of
@@ -152,7 +152,7 @@ def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
     reserved = {name for name in parts.fields if name not in members}
     arrays: dict[str, str] = {}
     for head in groups:
-        arrays[head] = unused(array_names.get(head, f"{head}_list"), reserved)
+        arrays[head] = unique_name(array_names.get(head, f"{head}_list"), reserved)
         reserved.add(arrays[head])
     fields: dict[str, Any] = {}
     for name, field in parts.fields.items():
@@ -175,7 +175,7 @@ def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
         reserved = set(fields)
         for key, content in json.items():
             if key not in parts.fields:  # an extra key gives way to the names of the schema
-                name = unused(key, reserved)
+                name = unique_name(key, reserved)
                 reserved.add(name)
                 new[name] = content
         return frozen_dict(new)

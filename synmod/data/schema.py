@@ -16,7 +16,18 @@ from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves import FrozenDict, Json, fill, frozen, frozen_dict, frozen_list, is_array, is_object, thaw, unused
+from synmod.leaves import (
+    FrozenDict,
+    Json,
+    fill,
+    frozen,
+    frozen_dict,
+    frozen_list,
+    is_array,
+    is_object,
+    thaw,
+    unique_name,
+)
 from synmod.leaves.aio import lock
 
 # -- keywords ----------------------------------------------------------------------------------------------------------
@@ -390,7 +401,7 @@ def with_own_definitions(schema: Schema) -> Schema:
     while pending:
         reference = pending.pop()
         if reference not in moved and not _is_among_subschemas(reference):
-            name = unused(steps_of(reference)[-1], definitions)
+            name = unique_name(steps_of(reference)[-1], definitions)
             definitions[name] = target_of(schema, reference)
             moved[reference] = f"{_DEFS}{escape(name)}"
             pending |= references(definitions[name])
@@ -405,7 +416,7 @@ def portable(schema: Schema) -> FrozenDict:
     if all(definition_of(reference) is not None for reference in references(schema)):
         return schema
     definitions: Mapping[str, Any] = schema.get("$defs", ANYTHING)
-    name = unused(str(schema.get("title") or "Root"), definitions)
+    name = unique_name(str(schema.get("title") or "Root"), definitions)
     here = f"#/$defs/{escape(name)}"
 
     def change(reference: str) -> str:

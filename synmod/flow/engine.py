@@ -11,7 +11,7 @@ from typing import Any
 
 from synmod.data import OPERATIONS, JsonDataModel, Schema, is_subschema, value_from
 from synmod.errors import CallError, GraphError
-from synmod.leaves import aio, aligned, is_leaf, leaves, map_leaves
+from synmod.leaves import aio, align_nests, is_leaf, leaves, map_leaves
 from synmod.scope import current_call
 
 from .graph import Declared, FlowGraph, FlowStep, SymbolRef
@@ -335,7 +335,7 @@ def _conform(value: Any, declared: Declared, where: str) -> Any:
 
 def _conform_nest(recorded: Any, output: Any, symbols: Sequence[Declared], where: str) -> Iterator[tuple[int, Any]]:
     """Pair the numbers of a step's outputs with the returned values, each checked against its schema."""
-    pairs = aligned(recorded, output)
+    pairs = align_nests(recorded, output)
     if pairs is None:
         raise CallError(
             f"{where}: the step was recorded as returning {_shape(recorded)}, but returned {_shape(output)}: return "

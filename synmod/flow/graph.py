@@ -21,7 +21,7 @@ from typing import Any
 
 from synmod.data import Schema, SymbolicDataModel, symbol as fresh_symbol
 from synmod.errors import DataError, GraphError
-from synmod.leaves import NestPath, copied, frozen, is_leaf, leaves, leaves_with_path, map_leaves, pack
+from synmod.leaves import NestPath, copy_nest, frozen, is_leaf, leaves, leaves_with_path, map_leaves, pack
 
 # -- the steps that symbols remember ---------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def record_call(
         side_effects: The values that the call leaves beside its outputs.
     """
     _remember(
-        Step(module, None, None, copied(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), side_effects),
+        Step(module, None, None, copy_nest(args), _constants(kwargs), map_leaves(_declare_leaf, outputs), side_effects),
         outputs,
     )
 
@@ -158,7 +158,7 @@ def _constant(value: Any) -> Any:
     if all(type(leaf) in _JSON_SCALARS for leaf in leaves(value)):
         with suppress(DataError):  # a tuple, NaN, nested too deeply: kept as any other object is
             return frozen(value)
-    return copied(value)
+    return copy_nest(value)
 
 
 # -- from outputs back to inputs -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
     is_driven, reset, wall_time,
 )
-from .files import aside, escaped, html_frame, html_table, make_file, make_folder, path_text, write_atomic
+from .files import stage_file, escape_html, html_frame, html_table, make_file, make_folder, path_text, write_atomic
 from .checks import (
     check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean, must_be,
 )
@@ -25,11 +25,12 @@ from .frozen import (
     frozen_equal, frozen_list, is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
 )
 from .names import (
-    KeyPath, escape_step, numbered, parse_path, path_str, pointer, snake_case, unused, with_label,
+    KeyPath, escape_step, next_name, parse_path, path_str, pointer, snake_case, unique_name, with_label,
 )
 from .nests import (
-    DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, aligned, copied, is_leaf, is_namedtuple,
-    is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, put_together, take_apart,
+    DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, align_nests, copy_nest, is_leaf, is_namedtuple,
+    is_registered_container, kind_of, leaves, leaves_with_path, map_leaves, pack, parts_of, unflatten_one_level,
+    flatten_one_level,
 )
 from .randomness import new_run_id, rng
 from .secrets import SHORTEST_SECRET, remember_secrets, scrub, scrub_json, without_secrets

@@ -27,7 +27,7 @@ T = TypeVar("T")
 # -- which library runs ----------------------------------------------------------------------------------------------
 
 
-def running_trio() -> ModuleType | None:
+def current_trio() -> ModuleType | None:
     """Return the trio module if trio runs this code, else None; trio is never imported here."""
     trio = sys.modules.get("trio")
     lowlevel = getattr(trio, "lowlevel", None)  # absent while another thread is still importing trio
@@ -43,7 +43,7 @@ def backend() -> Literal["asyncio", "trio"] | None:
 
     Source: sniffio.
     """
-    if running_trio() is not None:
+    if current_trio() is not None:
         return "trio"
     return "asyncio" if asyncio._get_running_loop() is not None else None
 
@@ -55,7 +55,7 @@ def in_task() -> bool:
 
 def _current_task() -> Any:
     """Return the running task, None where no task runs."""
-    trio = running_trio()
+    trio = current_trio()
     if trio is not None:
         return trio.lowlevel.current_task() if trio.lowlevel.in_trio_task() else None
     return asyncio.current_task() if asyncio._get_running_loop() is not None else None
@@ -63,13 +63,13 @@ def _current_task() -> Any:
 
 async def sleep(seconds: float) -> None:
     """Wait on the clock of the loop; a cancellation point even for zero seconds."""
-    trio = running_trio()
+    trio = current_trio()
     await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
 
 async def checkpoint() -> None:
     """Let other tasks run; a pending cancellation is raised here."""
-    trio = running_trio()
+    trio = current_trio()
     await (asyncio.sleep(0) if trio is None else trio.lowlevel.checkpoint())
 
 
@@ -174,7 +174,7 @@ class task_group:  # noqa: N801  # read as a word
         self._block_cancelled = False  # whether a failure has cancelled the block
 
     async def __aenter__(self) -> Self:
-        if running_trio() is not None:
+        if current_trio() is not None:
             import anyio
 
             self._trio = anyio.create_task_group()
@@ -194,9 +194,9 @@ class task_group:  # noqa: N801  # read as a word
             return
         task = self._loop.create_task(_run_later(function, args) if self._is_eager else function(*args))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_end)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
         """Handle the end of a task: a failure cancels all others, the last task wakes the waiting block."""
         self._tasks.discard(task)
         try:
@@ -204,7 +204,7 @@ class task_group:  # noqa: N801  # read as a word
         except asyncio.CancelledError as cancellation:
             error = None if task.cancelling() else cancellation  # raised by its own code: asyncio would ignore it
         if error is not None:
-            self._failed(error)
+            self._note_failure(error)
             self.cancel()
             if self._idle is None and not self._block_cancelled:
                 self._block_cancelled = self._owner.cancel()
@@ -225,10 +225,10 @@ class task_group:  # noqa: N801  # read as a word
             await function(*args)
         except BaseException as error:
             if not is_cancellation(error):
-                self._failed(error)
+                self._note_failure(error)
             raise
 
-    def _failed(self, error: BaseException) -> None:
+    def _note_failure(self, error: BaseException) -> None:
         """Keep the first failure; add a further one to it as a note, unless it is the same in words."""
         first = self._failure
         if first is None or is_cancellation(first):
@@ -236,13 +236,13 @@ class task_group:  # noqa: N801  # read as a word
         elif error is not first:
             where = "; ".join(notes_of(error))
             text = f"{type(error).__name__}: {error}{f' ({where})' if where else ''}"
-            known = (note.removeprefix(_TOO) for note in notes_of(first))
-            if text not in (f"{type(first).__name__}: {first}", *known):
+            texts = (note.removeprefix(_TOO) for note in notes_of(first))
+            if text not in (f"{type(first).__name__}: {first}", *texts):
                 add_note(first, f"{_TOO}{text}")
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not is_cancellation(error):
-            self._failed(error)
+            self._note_failure(error)
         try:
             if self._trio is None:
                 await self._wait(error)
@@ -352,7 +352,7 @@ def current_clock() -> Clock:
     injected = _INJECTED.get()
     if injected is not None:
         return injected
-    trio = running_trio()
+    trio = current_trio()
     if trio is not None:
         return LoopClock(trio.lowlevel.current_clock().current_time)
     loop = asyncio._get_running_loop()
@@ -424,7 +424,7 @@ def _time_of_process(read: Callable[[], float]) -> float:
     injected = _INJECTED.get()
     if injected is not None:
         return injected.now()
-    trio = running_trio()
+    trio = current_trio()
     if trio is not None:
         clock = trio.lowlevel.current_clock()
         # trio's own clock begins each run at a random moment
@@ -514,7 +514,7 @@ def _cancel_scope(ends: float, *, shield: bool) -> Any:
 
 def _loop_time() -> float:
     """Return the time of the running loop's clock."""
-    trio = running_trio()
+    trio = current_trio()
     return asyncio.get_running_loop().time() if trio is None else trio.current_time()
 
 
@@ -588,7 +588,7 @@ class Signal:
         if self.is_set or self.is_lost:
             return
         gate = Gate()
-        trio = running_trio()
+        trio = current_trio()
         wake_soon: Callable[..., object] = (
             asyncio.get_running_loop().call_soon_threadsafe
             if trio is None
@@ -629,7 +629,7 @@ class Gate:
 
     async def wait(self) -> None:
         """Wait to be woken; a waiter that is cancelled at that moment wakes the next one."""
-        trio = running_trio()
+        trio = current_trio()
         waiter: Any = asyncio.get_running_loop().create_future() if trio is None else trio.Event()
         self._waiters.append(waiter)
         try:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 _LONGEST_WORD = 200  # a longer word is not a typing mistake, and comparing it would take noticeable time
 
 
-def must_be(what: str, expected: str, value: object) -> str:
+def must_be(what: str, expected: str, value: Any) -> str:
     """Return the message for an argument that is not what it must be."""
     return f"{what} must be {expected}, got {value!r:.100}."
 
@@ -85,14 +85,14 @@ def check_name(name: object, kind: str = "module") -> str:
     )
 
 
-def did_you_mean(word: object, known: Iterable[object]) -> str:
+def did_you_mean(word: object, words: Iterable[object]) -> str:
     """Return the sentence " Did you mean 'x'?", or "" where no known word is close."""
     from difflib import get_close_matches
 
     text = str(word)
     if len(text) > _LONGEST_WORD:
         return ""
-    by_folded = {str(option).casefold(): str(option) for option in known if len(str(option)) <= _LONGEST_WORD}
+    by_folded = {str(option).casefold(): str(option) for option in words if len(str(option)) <= _LONGEST_WORD}
     near = get_close_matches(text.casefold(), by_folded, n=1)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
 
@@ -127,17 +127,17 @@ def checks_keywords(fn: Callable[P, T]) -> Callable[P, T]:
     function: Any = fn
     code = function.__code__
     parameters = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-    known = [name for name in parameters if name != "self"]
+    names = [name for name in parameters if name != "self"]
 
     @wraps(fn)
     def call_checked(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             for word in kwargs:
-                if word not in known:
+                if word not in names:
                     ours = _OTHER_LIBRARIES.get(word)
-                    hint = f" Did you mean {ours!r}?" if ours in known else did_you_mean(word, known)
+                    hint = f" Did you mean {ours!r}?" if ours in names else did_you_mean(word, names)
                     name = fn.__qualname__.removesuffix(".__init__")
-                    raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(known)}.")
+                    raise ArgumentError(f"{name}: unknown keyword {word!r}.{hint} It takes {', '.join(names)}.")
             return fn(*args, **kwargs)
         finally:
             del args, kwargs  # one may be a key, and reporters of errors print the values in frames

@@ -66,7 +66,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
 
     Source: SQLite's atomic commit, `write-file-atomic`.
     """
-    with aside(path, data) as put:
+    with stage_file(path, data) as put:
         put()
     return Path(path)
 
@@ -103,7 +103,7 @@ def make_file(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def aside(path: str | os.PathLike[str], data: bytes | str) -> Generator[Callable[[], None]]:
+def stage_file(path: str | os.PathLike[str], data: bytes | str) -> Generator[Callable[[], None]]:
     """Write a file aside, and yield what puts it in its place; the end of the block syncs that. See `write_atomic`.
 
     So several files are put in place only once all of them are written.
@@ -157,12 +157,12 @@ def _mode_of(target: Path, path: str) -> int:
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the symlinks form a loop", path)
     try:
-        found = target.stat().st_mode
+        mode = target.stat().st_mode
     except FileNotFoundError:
         return 0o600
-    if not stat.S_ISREG(found):
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "this is a folder, pipe, socket or device, and only a file can be replaced", path)
-    return stat.S_IMODE(found)
+    return stat.S_IMODE(mode)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -185,7 +185,7 @@ _SHOWN: Final = 200  # characters of a cell
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return a text escaped for HTML, also inside double quotes; `html` would import its large table of entities."""
     return text.translate(_ENTITIES)
 
@@ -201,11 +201,11 @@ def html_table(headings: Sequence[str], rows: Iterable[Iterable[str]], *, above:
     """
 
     def cell(text: str) -> str:
-        return f"<td>{escaped(text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...')}</td>"
+        return f"<td>{escape_html(text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...')}</td>"
 
-    head = "".join(f"<th>{escaped(heading)}</th>" for heading in headings)
+    head = "".join(f"<th>{escape_html(heading)}</th>" for heading in headings)
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    title, note = above and f"<p><b>{escaped(above)}</b></p>", below and f"<p>{escaped(below)}</p>"
+    title, note = above and f"<p><b>{escape_html(above)}</b></p>", below and f"<p>{escape_html(below)}</p>"
     return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
@@ -214,4 +214,4 @@ def html_frame(page: str) -> str:
 
     Source: folium's pages in notebooks.
     """
-    return f'<iframe srcdoc="{escaped(page)}" sandbox="" style="width: 100%; height: 30rem; border: 0"></iframe>'
+    return f'<iframe srcdoc="{escape_html(page)}" sandbox="" style="width: 100%; height: 30rem; border: 0"></iframe>'

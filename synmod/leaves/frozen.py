@@ -51,7 +51,7 @@ class _Frozen:
     __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return frozen, (_thawed(self), _DEEPEST_PICKLE)
+        return frozen, (_thaw(self), _DEEPEST_PICKLE)
 
 
 class FrozenDict(_Frozen, dict[str, Any]):
@@ -66,7 +66,7 @@ class FrozenDict(_Frozen, dict[str, Any]):
         raise AttributeError(f"JSON object: write x[{name!r}], or take the typed value with .to()")
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a dict has none)
-        return _computed(self, "_hash", lambda: hash(frozenset(self.items())))
+        return _compute_once(self, "_hash", lambda: hash(frozenset(self.items())))
 
 
 class FrozenList(_Frozen, list[Any]):
@@ -78,7 +78,7 @@ class FrozenList(_Frozen, list[Any]):
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  (a list has none)
-        return _computed(self, "_hash", lambda: hash(tuple(self)))
+        return _compute_once(self, "_hash", lambda: hash(tuple(self)))
 
 
 CONTAINERS: Final = (dict, list)
@@ -90,7 +90,7 @@ _STR: Final = {str}
 _DEEPEST_PICKLE: Final = 1_000  # schemas and cached entries nest deeper than values
 
 
-def _computed(container: Any, slot: str, compute: Callable[[], int]) -> int:
+def _compute_once(container: Any, slot: str, compute: Callable[[], int]) -> int:
     """Return the value of a slot of a frozen container, computed on first use."""
     try:
         return object.__getattribute__(container, slot)
@@ -139,15 +139,15 @@ def depth_of(json: Any) -> int:
     if not isinstance(json, _FROZEN):
         return 0
     parts: Any = json.values() if isinstance(json, dict) else json
-    return _computed(json, "_depth", lambda: 1 + max(map(depth_of, parts), default=0))
+    return _compute_once(json, "_depth", lambda: 1 + max(map(depth_of, parts), default=0))
 
 
 class _NotJson(Exception):
     """Something is not JSON; the path to it grows while the error passes through its containers."""
 
-    def __init__(self, found: str, remedy: str, *, too_deep: bool = False) -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, what: str, remedy: str, *, too_deep: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
         self.remedy = remedy
         self.too_deep = too_deep
         self.path: list[str | int] = []
@@ -185,9 +185,9 @@ def frozen(
     except _NotJson as fault:
         place = pointer(reversed(fault.path))
         where = f"{place[:_SHOWN]}…" if len(place) > _SHOWN else place or "The value"
-        found = f"nesting over {limit} levels, or a container inside itself," if fault.too_deep else fault.found
+        what = f"nesting over {limit} levels, or a container inside itself," if fault.too_deep else fault.what
         error = too_deep if fault.too_deep else DataError
-        raise error(f"{where}: {found} is not JSON: {fault.remedy or f'the limit is {limit}'}.") from None
+        raise error(f"{where}: {what} is not JSON: {fault.remedy or f'the limit is {limit}'}.") from None
 
 
 def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
@@ -212,7 +212,7 @@ def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> A
     else:
         stands_for = getattr(kind, "__synmod_json__", None) if data_models else None
         if stands_for is None:
-            raise _NotJson(*_found_and_remedy(value))
+            raise _NotJson(*_fault_and_remedy(value))
         part = stands_for(value)
     if depth_of(part) > room:
         raise _NotJson("", "", too_deep=True)
@@ -265,8 +265,8 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        found = f"a lone surrogate (character {error.start} of a str)"
-        raise _NotJson(found, "text is limited to whole Unicode characters") from None
+        what = f"a lone surrogate (character {error.start} of a str)"
+        raise _NotJson(what, "text is limited to whole Unicode characters") from None
 
 
 def mend(json: Any) -> Any:
@@ -287,26 +287,26 @@ def mend(json: Any) -> Any:
     return [*map(mend, json)] if isinstance(json, (list, tuple)) else json
 
 
-def _found_and_remedy(value: object) -> tuple[str, str]:
+def _fault_and_remedy(value: object) -> tuple[str, str]:
     """Describe a value that is not JSON, and what to write instead."""
     kind = type(value)
-    found = f"a value of type {kind.__name__}"
+    what = f"a value of type {kind.__name__}"
     if kind is float:
         return f"{value} (type float)", "write None or a string"
     if kind is int:
         return f"an int of over {MAX_DIGITS:,} digits", f"the limit is {MAX_DIGITS:,}; write a string"
     if isinstance(value, Enum):
-        return found, "write x.value"
+        return what, "write x.value"
     if hasattr(kind, "item") and hasattr(kind, "dtype"):
-        return found, "write x.tolist()" if getattr(value, "shape", ()) else "write x.item()"
+        return what, "write x.tolist()" if getattr(value, "shape", ()) else "write x.item()"
     if isinstance(value, tuple | set | frozenset):
-        return found, "write list(x)"
+        return what, "write list(x)"
     for plain in (list, dict, str, int, float):
         if isinstance(value, plain):
-            return found, f"write {plain.__name__}(x)"
+            return what, f"write {plain.__name__}(x)"
     if isinstance(value, type):
-        found = f"the class {value.__name__}"
-    return found, "declare a field of that type in a DataModel, or write a string"
+        what = f"the class {value.__name__}"
+    return what, "declare a field of that type in a DataModel, or write a string"
 
 
 def thaw(json: Json) -> Json:
@@ -326,15 +326,15 @@ def thaw(json: Json) -> Json:
 
     Source: pyrsistent's `thaw`.
     """
-    return _thawed(frozen(json))
+    return _thaw(frozen(json))
 
 
-def _thawed(json: Any) -> Any:
+def _thaw(json: Any) -> Any:
     """Copy frozen JSON into plain dicts and lists."""
     if isinstance(json, dict):
-        return {key: _thawed(part) if isinstance(part, CONTAINERS) else part for key, part in json.items()}
+        return {key: _thaw(part) if isinstance(part, CONTAINERS) else part for key, part in json.items()}
     if isinstance(json, list):
-        return [_thawed(part) if isinstance(part, CONTAINERS) else part for part in json]
+        return [_thaw(part) if isinstance(part, CONTAINERS) else part for part in json]
     return json
 
 
@@ -471,12 +471,12 @@ def _decode(text: str | bytes) -> str:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object whose keys are all different."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys: set[str] = set()
+        twice = next(key for key, _ in pairs if key in keys or keys.add(key))
         raise DataError(f"The key {twice!r:.100} appears twice in one object: write each key once.")
-    return made
+    return content
 
 
 # Kept, since `json.loads` and `json.dumps` make new ones for each call with options. `frozen` refuses NaN.

@@ -28,14 +28,14 @@ def _starts_word(name: str, at: int) -> bool:
     return before.islower() or before.isdigit() or after.islower()
 
 
-def unused(name: str, taken: Container[str]) -> str:
+def unique_name(name: str, names: Container[str]) -> str:
     """Return the first of `name`, `name_1`, `name_2`, ... that is not taken."""
-    return name if name not in taken else numbered(name, taken)
+    return name if name not in names else next_name(name, names)
 
 
-def numbered(name: str, taken: Container[str]) -> str:
+def next_name(name: str, names: Container[str]) -> str:
     """Return the first of `name_1`, `name_2`, ... that is not taken."""
-    return next(new for number in itertools.count(1) if (new := f"{name}_{number}") not in taken)
+    return next(new for number in itertools.count(1) if (new := f"{name}_{number}") not in names)
 
 
 def escape_step(step: str | int) -> str:

@@ -41,7 +41,7 @@ NestPath = tuple[str | int, ...]
 """The place of a leaf: the keys, indices and field names that lead to it."""
 
 
-class Parts(NamedTuple):
+class NestParts(NamedTuple):
     """One container taken apart: the steps to its children, the children, and a function that takes new children."""
 
     steps: Iterable[Any]
@@ -65,7 +65,7 @@ def is_leaf(x: Any) -> bool:
     return not kind_of(x)
 
 
-def take_apart(container: Any) -> Parts:
+def flatten_one_level(container: Any) -> NestParts:
     """Take one container apart, one level.
 
     Args:
@@ -76,7 +76,7 @@ def take_apart(container: Any) -> Parts:
         with the same class, keys and settings from new children. No constructor of a dataclass or named tuple runs.
 
     Example:
-        >>> parts = take_apart({"b": 1, "a": 2})
+        >>> parts = flatten_one_level({"b": 1, "a": 2})
         >>> list(parts.steps), parts.children, parts.rebuild([3, 4])
         (['b', 'a'], [1, 2], {'b': 3, 'a': 4})
 
@@ -84,12 +84,12 @@ def take_apart(container: Any) -> Parts:
     """
     cls = cast("type[Any]", type(container))
     if cls is list:
-        return Parts(range(len(container)), container, list)
+        return NestParts(range(len(container)), container, list)
     if issubclass(cls, tuple):
-        return Parts(range(len(container)), container, partial(cast("Any", tuple).__new__, cls))
+        return NestParts(range(len(container)), container, partial(cast("Any", tuple).__new__, cls))
     pairs, rest = parts_of(container)
     steps = [step for step, _ in pairs]
-    return Parts(steps, [child for _, child in pairs], partial(put_together, cls, steps, rest))
+    return NestParts(steps, [child for _, child in pairs], partial(unflatten_one_level, cls, steps, rest))
 
 
 def leaves(nest: Any) -> list[Any]:
@@ -110,7 +110,7 @@ def leaves(nest: Any) -> list[Any]:
 
     Source: optree `tree_leaves`.
     """
-    return [nest] if is_leaf(nest) else [leaf for _, leaf in _walked((), nest)]
+    return [nest] if is_leaf(nest) else [leaf for _, leaf in _walk((), nest)]
 
 
 def leaves_with_path(nest: Any) -> list[tuple[NestPath, Any]]:
@@ -125,18 +125,18 @@ def leaves_with_path(nest: Any) -> list[tuple[NestPath, Any]]:
 
     Source: optree `tree_flatten_with_path`.
     """
-    return list(_walked((), nest))
+    return list(_walk((), nest))
 
 
-def _walked(path: NestPath, nest: Any) -> Iterator[tuple[NestPath, Any]]:
+def _walk(path: NestPath, nest: Any) -> Iterator[tuple[NestPath, Any]]:
     """Yield path and leaf."""
     if is_leaf(nest):
         yield path, nest
         return
     _check_depth(len(path))
-    parts = take_apart(nest)
+    parts = flatten_one_level(nest)
     for step, child in zip(parts.steps, parts.children, strict=True):
-        yield from _walked((*path, step), child)
+        yield from _walk((*path, step), child)
 
 
 def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
@@ -159,23 +159,23 @@ def map_leaves(fn: Callable[[Any], Any], nest: Any) -> Any:
 
     Source: optree `tree_map`.
     """
-    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, copy=False)
+    return fn(nest) if is_leaf(nest) else _map(fn, nest, 0, copy=False)
 
 
-def copied(nest: Any, fn: Callable[[Any], Any] = lambda leaf: leaf) -> Any:
+def copy_nest(nest: Any, fn: Callable[[Any], Any] = lambda leaf: leaf) -> Any:
     """Copy every sequence and mapping; keep every leaf, or what `fn` returns for it.
 
     A later change of the containers does not affect the copy. Dataclasses and registered containers are rebuilt only if
     a leaf in them changed: a dataclass may hold more than its fields.
     """
-    return fn(nest) if is_leaf(nest) else _mapped(fn, nest, 0, copy=True)
+    return fn(nest) if is_leaf(nest) else _map(fn, nest, 0, copy=True)
 
 
-def _mapped(fn: Callable[[Any], Any], nest: Any, depth: int, *, copy: bool) -> Any:
+def _map(fn: Callable[[Any], Any], nest: Any, depth: int, *, copy: bool) -> Any:
     """Rebuild containers from the bottom up: those that changed, and with `copy` every sequence and mapping."""
     _check_depth(depth)
-    parts = take_apart(nest)
-    new = [fn(child) if is_leaf(child) else _mapped(fn, child, depth + 1, copy=copy) for child in parts.children]
+    parts = flatten_one_level(nest)
+    new = [fn(child) if is_leaf(child) else _map(fn, child, depth + 1, copy=copy) for child in parts.children]
     if (not copy or kind_of(nest) == OBJECT) and all(a is b for a, b in zip(parts.children, new, strict=True)):
         return nest
     return parts.rebuild(new)
@@ -186,7 +186,7 @@ def pack(structure: Any, values: Iterator[Any]) -> Any:
     return map_leaves(lambda _: next(values), structure)
 
 
-def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath, Any, Any]] | None:
+def align_nests(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath, Any, Any]] | None:
     """Pair the leaves of two nests.
 
     Args:
@@ -201,7 +201,7 @@ def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath
         CallError: Containers nest more than 100 deep, or one holds itself.
 
     Example:
-        >>> aligned({"a": 1, "b": [2]}, {"b": (20,), "a": 10})
+        >>> align_nests({"a": 1, "b": [2]}, {"b": (20,), "a": 10})
         [(('a',), 1, 10), (('b', 0), 2, 20)]
 
     Source: dm-tree `map_structure_up_to`.
@@ -212,14 +212,14 @@ def aligned(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath
     if kind == LEAF:
         return [(path, pattern, nest)]
     _check_depth(len(path))
-    steps, children, _ = take_apart(pattern)
-    others = take_apart(nest)
-    by_step = dict(zip(others.steps, others.children, strict=True))
+    steps, children, _ = flatten_one_level(pattern)
+    counterpart = flatten_one_level(nest)
+    by_step = dict(zip(counterpart.steps, counterpart.children, strict=True))
     pairs: list[tuple[NestPath, Any, Any]] = []
     if len(by_step) != len(children):
         return None
     for step, child in zip(steps, children, strict=True):
-        below = aligned(child, by_step[step], (*path, step)) if step in by_step else None
+        below = align_nests(child, by_step[step], (*path, step)) if step in by_step else None
         if below is None:
             return None
         pairs += below
@@ -240,10 +240,10 @@ def _check_depth(depth: int) -> None:
 
 def is_registered_container(cls: type[Any]) -> bool:
     """Whether a class is a container because a user registered it with optree."""
-    return _registered(cls) is not None
+    return _registry_entry(cls) is not None
 
 
-def _registered(cls: type[Any]) -> Any:
+def _registry_entry(cls: type[Any]) -> Any:
     """Return the entry of a class in optree's registry, None where there is none; optree is not imported for that."""
     optree: Any = sys.modules.get("optree")
     entry = None if optree is None else optree.register_pytree_node.get(cls, namespace=NAMESPACE)
@@ -274,12 +274,12 @@ def parts_of(x: Any) -> tuple[Pairs, Any]:
         return list(zip(x._fields, items, strict=True)), None
     attributes: dict[str, Any] = getattr(x, "__dict__", {})
     names = [field.name for field in dataclasses.fields(x)]
-    found = ((name, attributes[name] if name in attributes else _slot(x, name)) for name in names)
-    others = {name: value for name, value in attributes.items() if name not in names and not _is_cached(cls, name)}
-    return [(name, value) for name, value in found if value is not _UNSET], others or None
+    fields = ((name, attributes[name] if name in attributes else _slot(x, name)) for name in names)
+    rest = {name: value for name, value in attributes.items() if name not in names and not _is_cached(cls, name)}
+    return [(name, value) for name, value in fields if value is not _UNSET], rest or None
 
 
-def put_together(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[Any]) -> Any:
+def unflatten_one_level(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[Any]) -> Any:
     """Make a container from the result of `parts_of`; no constructor of a dataclass or named tuple runs."""
     if cls is list:
         return list(children)
@@ -288,7 +288,7 @@ def put_together(cls: Any, steps: Iterable[Any], rest: Any, children: Sequence[A
     if cls in DICTS:
         make: Any = partial(defaultdict[Any, Any], rest) if cls is defaultdict else cls
         return make(zip(steps, children, strict=True))
-    entry = _registered(cls)
+    entry = _registry_entry(cls)
     if entry is not None:
         return entry.unflatten_func(rest, children)
     if issubclass(cls, tuple):

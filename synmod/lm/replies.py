@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, run_validators, schema_of_class
 from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex, UnavailableError
-from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unused
+from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unique_name
 
 from .records import LMReply, LMRequest, Message, message
 from .words import fields_of, json_text
@@ -109,7 +109,7 @@ def answer_name(request: LMRequest) -> str | None:
         return None
     taken = {tool["function"]["name"] for tool in request.tools or ()}
     name = schema_name(schema)
-    return unused(name[:60], taken) if name in taken else name
+    return unique_name(name[:60], taken) if name in taken else name
 
 
 def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None) -> dict[str, Json]:

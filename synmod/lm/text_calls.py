@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from synmod.data import intern_schema, is_foreign, map_references, parse_json, portable
 from synmod.errors import DataError, ModelError
-from synmod.leaves import Json, aio, is_object, unused
+from synmod.leaves import Json, aio, is_object, unique_name
 
 from .records import LMChunk, LMReply, LMRequest, Message, message
 from .replies import read_reply
@@ -101,7 +101,7 @@ def _functions(request: LMRequest) -> list[Any]:
 def _answer_name(request: LMRequest) -> str:
     """Return the name of the function that stands for the answer."""
     taken = {tool["function"]["name"] for tool in request.tools or ()}
-    return unused("final_answer", taken)
+    return unique_name("final_answer", taken)
 
 
 def _schema_of_calls(functions: list[Any]) -> Any:

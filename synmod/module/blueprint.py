@@ -49,7 +49,7 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
     """Return an argument with `fn(x)` in place of every leaf x; an unchanged container stays the same object."""
     if isinstance(value, _REFERENCES) or leaves.is_leaf(value) or tree.kind_of(value) in (tree.NODE, tree.VARIABLE):
         return fn(value)
-    parts = leaves.take_apart(value)
+    parts = leaves.flatten_one_level(value)
     new = [with_references(fn, part) for part in parts.children]
     return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
 

@@ -71,7 +71,7 @@ def capture(declaration: ClassDeclaration, args: tuple[Any, ...], kwargs: dict[s
 def _copy_containers(value: Any) -> Any:
     """Copy plain containers, so that later changes by the caller do not reach the record; keep anything else."""
     try:
-        return leaves.copied(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
+        return leaves.copy_nest(value, lambda leaf: set(cast("set[Any]", leaf)) if type(leaf) is set else leaf)
     except errors.CallError:  # a container that holds itself
         return value
 

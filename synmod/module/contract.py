@@ -13,7 +13,7 @@ from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import CallError, DataError, SchemaError
 from synmod.leaves import KeyPath
-from synmod.leaves.nests import LEAF, aligned, kind_of, leaves, map_leaves, pack, take_apart
+from synmod.leaves.nests import LEAF, align_nests, flatten_one_level, kind_of, leaves, map_leaves, pack
 
 from .nests import fields_text, fresh, is_datum, is_plain, is_record, place_of, shape, symbols_of, title_of
 from .record import kind_text, where
@@ -42,7 +42,7 @@ def _paired(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyP
             raise LookupError
         yield path, expected, nest
         return
-    left, right = take_apart(expected), take_apart(nest)
+    left, right = flatten_one_level(expected), flatten_one_level(nest)
     by_step = dict(zip(right.steps, right.children, strict=True))
     if len(left.children) != len(by_step):
         raise LookupError
@@ -301,7 +301,7 @@ def check_output(module: Module, output: Any) -> Any:
         if by_schema:
             note_known(declared.known, value, ANY_CLASS if declared.nest._model is None else value._model)
         return value
-    pairs = aligned(declared.nest, output)
+    pairs = align_nests(declared.nest, output)
     if pairs is None:
         raise CallError(
             f"{where(module)}: call returned {kind_text(output)} whose structure differs from the declared output, "

@@ -15,7 +15,7 @@ from synmod import data
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, schema_of, symbol
 from synmod.errors import ArgumentError, CallError
 from synmod.leaves import KeyPath
-from synmod.leaves.nests import LEAF, MAPPING, kind_of, leaves, map_leaves, take_apart
+from synmod.leaves.nests import LEAF, MAPPING, flatten_one_level, kind_of, leaves, map_leaves
 
 DATA: Final = (JsonDataModel, SymbolicDataModel)
 
@@ -107,7 +107,7 @@ def symbols_of(spec: Any, at: str) -> Any:
     if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
         return symbol(data.declare(spec), None)
     if kind_of(spec) != LEAF:
-        parts = take_apart(spec)
+        parts = flatten_one_level(spec)
         return parts.rebuild([symbols_of(part, at) for part in parts.children])
     if spec is None:
         return None

@@ -91,7 +91,7 @@ def add_variable(module: Module, kind: type[Variable], **options: Any) -> Variab
     if variable.name is None:
         variable.name = _name_of(variable.schema.get("title"))
     restored = module._record.restored or set[str]()
-    attribute = leaves.unused(variable.name, {*module.__dict__, *dir(class_of(module))} - restored)
+    attribute = leaves.unique_name(variable.name, {*module.__dict__, *dir(class_of(module))} - restored)
     if attribute in restored:  # made by an earlier build and restored by a load
         restored.discard(attribute)
         return attribute_of(module, attribute)

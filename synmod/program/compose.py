@@ -224,7 +224,7 @@ def _check_outputs(fn: Callable[..., Any], label: str, outputs: Any) -> None:
     declared = modules.read_outputs(modules.resolve_annotations(fn).get("return", modules.UNDECLARED))
     if declared is modules.UNDECLARED:
         return
-    pairs = leaves.aligned(declared, outputs)
+    pairs = leaves.align_nests(declared, outputs)
     if pairs is None:
         raise SchemaError(
             f"compose: {label!r} returns a structure that differs from its annotation, {declared!r:.200}."

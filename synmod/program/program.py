@@ -14,7 +14,7 @@ from synmod import module as modules, registry, saving, scope, train, tree
 from synmod.data import JsonDataModel, SymbolicDataModel
 from synmod.errors import BuildError, ConfigError, GraphError, LifecycleError, LoadError
 from synmod.flow import Progress, Step, record_graph, run_plan, steps_between
-from synmod.leaves import checks_keywords, copied, did_you_mean, map_leaves, path_str
+from synmod.leaves import checks_keywords, copy_nest, did_you_mean, map_leaves, path_str
 from synmod.module import AsyncCallee, Data, Module, where
 from synmod.skip.wiring import verify_root
 
@@ -56,7 +56,7 @@ def take_graph(program: Program, inputs: Any, outputs: Any) -> None:
         raise BuildError(f"{where(program)} waits for itself: its graph has a step that calls it.")
     record.flow = record_graph(inputs, outputs, steps, _keys(program))
     record.declared = None
-    wiring = ProgramWiring(program, (copied(inputs), copied(outputs), steps))
+    wiring = ProgramWiring(program, (copy_nest(inputs), copy_nest(outputs), steps))
     if "training" in wiring.inputs.names:
         raise GraphError(
             f"{where(program)}: an Input is named 'training', which is a keyword of every call; give it another name: "
@@ -212,12 +212,12 @@ class Program(Module, Generic[M]):
     @property
     def inputs(self) -> Any:
         """The nest of input symbols; None where the program is not functional."""
-        return None if self._record.flow is None else copied(get_wiring(self).live(self)[0])
+        return None if self._record.flow is None else copy_nest(get_wiring(self).live(self)[0])
 
     @property
     def outputs(self) -> Any:
         """The nest of output symbols; None where the program is not functional."""
-        return None if self._record.flow is None else copied(get_wiring(self).live(self)[1])
+        return None if self._record.flow is None else copy_nest(get_wiring(self).live(self)[1])
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, is_subschema, model_of, symbol, value_from
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
-from synmod.leaves import SEQUENCE, aligned, checks_keywords, did_you_mean, kind_of, leaves, pack
+from synmod.leaves import SEQUENCE, align_nests, checks_keywords, did_you_mean, kind_of, leaves, pack
 from synmod.module import ChildAt, Execution, Module, Unquoted, shape, where
 from synmod.skip.wiring import steps_before
 
@@ -119,14 +119,14 @@ class Inputs:
     def _by_place(self, module: Module, args: Sequence[Any]) -> list[Any]:
         """Return the positional values: one with the structure of the Inputs, or one per Input of a list."""
         if len(args) == 1:
-            pairs = aligned(self.structure, args[0])
+            pairs = align_nests(self.structure, args[0])
             if pairs is not None:
                 return [value for _, _, value in pairs]
             if args[0] is None:
                 return [None] * len(self.names)
         if kind_of(self.structure) == SEQUENCE and args and len(args) <= len(self.structure):
             left = len(self.structure) - len(args)
-            pairs = aligned(list(self.structure), [*args, *[None] * left])
+            pairs = align_nests(list(self.structure), [*args, *[None] * left])
             if pairs is not None and all(declared.optional for declared in self.declared[len(args) :]):
                 return [value for _, _, value in pairs]
         inputs = pack(self.structure, map(Unquoted, self.names))

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from synmod import data, errors, flow, leaves, registry, tree
-from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, put_together
+from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, unflatten_one_level
 
 from .document import (
     Problems,
@@ -537,7 +537,7 @@ class TermReader:
         if self.dry:
             return None
         with user_code(where, cls):
-            return put_together(cls, rest if cls is OrderedDict else fields, rest, children)
+            return unflatten_one_level(cls, rest if cls is OrderedDict else fields, rest, children)
 
     def _fits(self, cls: type[Any], fields: list[str], children: list[Any], rest: Any) -> bool:
         """Whether a container can be put together of these parts."""

@@ -97,7 +97,7 @@ def write_checkpoint(
         texts[of_optimizer] = optimizer_text(optimizer, models)
     texts[of_values] = values_text(params, aux, states, models)
     with _whole(of_optimizer, *texts), ExitStack() as files:
-        for put in [files.enter_context(leaves.aside(file, text)) for file, text in texts.items()]:
+        for put in [files.enter_context(leaves.stage_file(file, text)) for file, text in texts.items()]:
             put()
         if optimizer is None:
             of_optimizer.unlink(missing_ok=True)  # of an earlier run: it does not belong to these values

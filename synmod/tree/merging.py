@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, StateError
-from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, put_together
+from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, unflatten_one_level
 
 from . import inspecting
 from .filters import Everything, Filter, FilterLike, to_filter
@@ -318,7 +318,7 @@ def _realise(term: Any, objects: Mapping[int, Any]) -> Any:
     if isinstance(term, ContainerDef):
         terms: tuple[Any, ...] = term.children
         children = [objects[part.index] if type(part) in REFERENCES else _realise(part, objects) for part in terms]
-        return put_together(term.type, term.steps, term.aux, children)
+        return unflatten_one_level(term.type, term.steps, term.aux, children)
     return term.value
 
 

@@ -40,7 +40,7 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 def escape(text: str) -> str:
     """Return a text escape for XML or HTML, without control characters except line breaks."""
-    return leaves.escaped("\n".join(map(printable, text.split("\n"))))
+    return leaves.escape_html("\n".join(map(printable, text.split("\n"))))
 
 
 def write_text(text: str, path: Any) -> str:

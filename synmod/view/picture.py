@@ -237,7 +237,7 @@ def _draw_graph(picture: Picture, member: Member) -> None:
     names: set[str] = set()
     for ref in leaves.leaves(flow.inputs):
         declared = flow.symbols[int(ref.index)]
-        name = leaves.unused(str(declared.name), names)
+        name = leaves.unique_name(str(declared.name), names)
         names.add(name)
         origins[ref.index] = {ref.index: picture.port(holder, "input", name, declared.schema)}
     for step in flow.steps:

@@ -10,7 +10,16 @@ from hypothesis import given, strategies as st
 
 from synmod.errors import CallError
 from synmod.leaves.frozen import frozen
-from synmod.leaves.nests import aligned, copied, is_leaf, leaves, leaves_with_path, map_leaves, pack, take_apart
+from synmod.leaves.nests import (
+    align_nests,
+    copy_nest,
+    flatten_one_level,
+    is_leaf,
+    leaves,
+    leaves_with_path,
+    map_leaves,
+    pack,
+)
 
 Pair = namedtuple("Pair", "left right")
 
@@ -43,7 +52,7 @@ optree.register_pytree_node(Box, lambda box: (box.items, None), lambda _, items:
 
 
 def same_structure(a, b):
-    return aligned(a, b) is not None
+    return align_nests(a, b) is not None
 
 
 nests = st.recursive(
@@ -107,7 +116,7 @@ def test_pack_puts_leaves_back(nest):
 @given(nests)
 def test_copies_share_leaves_and_no_container(nest):
     """Writing into a copy is not seen in the original."""
-    copy = copied(nest)
+    copy = copy_nest(nest)
     assert copy == nest
     if isinstance(nest, list | dict):
         assert copy is not nest
@@ -142,15 +151,15 @@ def test_a_dataclass_is_made_anew_without_its_constructor():
     assert leaves_with_path(old) == [(("left",), 1), (("right", 0), 2)]
     new = map_leaves(lambda leaf: leaf * 10, old)
     assert (new.left, new.right, new.made, new.both) == (10, [20], "by hand", (10, [20]))
-    assert copied(old) is not old
-    assert copied(Sides(1)).left == 1
+    assert copy_nest(old) is not old
+    assert copy_nest(Sides(1)).left == 1
 
 
 def test_one_level_is_taken_apart():
     """Steps, children, and what makes such a container of others; dicts in their own order."""
-    steps, children, rebuild = take_apart({"b": 1, "a": [2]})
+    steps, children, rebuild = flatten_one_level({"b": 1, "a": [2]})
     assert (list(steps), children, rebuild([3, 4])) == (["b", "a"], [1, [2]], {"b": 3, "a": 4})
-    steps, children, rebuild = take_apart(Box("x", ["y"]))
+    steps, children, rebuild = flatten_one_level(Box("x", ["y"]))
     assert (list(steps), list(children), rebuild([1, 2]).items) == ([0, 1], ["x", ["y"]], (1, 2))
 
 
@@ -177,7 +186,7 @@ def test_a_list_and_a_tuple_count_as_one():
 
 def test_pairs_come_in_the_order_of_the_pattern():
     """The first nest decides the order."""
-    assert aligned({"a": 1, "b": [2]}, {"b": (20,), "a": 10}) == [(("a",), 1, 10), (("b", 0), 2, 20)]
+    assert align_nests({"a": 1, "b": [2]}, {"b": (20,), "a": 10}) == [(("a",), 1, 10), (("b", 0), 2, 20)]
 
 
 def test_containers_stand_at_most_a_hundred_deep():
@@ -194,7 +203,7 @@ def test_a_container_that_holds_itself_is_refused():
     """An endless nest is a CallError, not an endless loop."""
     nest = [1]
     nest.append(nest)
-    for walk in (leaves, leaves_with_path, copied, lambda x: map_leaves(str, x), lambda x: same_structure(x, x)):
+    for walk in (leaves, leaves_with_path, copy_nest, lambda x: map_leaves(str, x), lambda x: same_structure(x, x)):
         with pytest.raises(CallError, match="holds itself"):
             walk(nest)
 
