@@ -309,14 +309,6 @@ def _plan(name: str, schemas: Sequence[Schema | None], kwargs: Kwargs) -> Operat
 # -- operands ----------------------------------------------------------------------------------------------------------
 
 
-def is_operand(x: Any) -> bool:
-    """Whether an operator takes `x`; if not, Python raises its own TypeError (DataError for an awaitable)."""
-    if x is None or isinstance(x, Operand | OperandClass):
-        return True
-    _refuse_awaitable(x, "an operator")
-    return False
-
-
 def _as_operand(x: Any, name: str) -> Any:
     """Return `x` as an operation takes it: instances become values; classes, symbols and None stay.
 
@@ -733,9 +725,10 @@ def _operator_methods(operation: Callable[..., Any]) -> tuple[Callable[[Any, Any
     """Return the methods of a binary operator for the left and the right operand. Hot."""
 
     def is_refused(other: Any, operand: Any) -> bool:
-        """Whether Python is to raise its own TypeError; SymbolicValueError for the text of a symbol."""
-        if isinstance(other, Operand) or is_operand(other):
+        """Whether Python is to raise its own TypeError; DataError for an awaitable, or for the text of a symbol."""
+        if isinstance(other, Operand) or other is None or isinstance(other, OperandClass):
             return False
+        _refuse_awaitable(other, "an operator")
         if isinstance(other, str) and isinstance(operand, models.SymbolicDataModel):
             operand.get_json()  # which raises it
         return True
