@@ -6,9 +6,9 @@ checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program
 """
 
 from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
-from .arguments import no_call
+from .arguments import Unquoted, fields_text, no_call, shape
 from .building import build, build_and_check, read_build_config
-from .config import from_config, is_passed_on, note_loaded
+from .constructing import from_config, is_passed_on, note_loaded
 from .contract import input_declaration, input_spec_of, output_declaration
 from .declaring import AsyncCallee, DeclaredSkips, ModuleOf, ModuleOptions, declaration_of, first_paragraph
 from .kinds import (
@@ -16,7 +16,6 @@ from .kinds import (
     verify_first_call,
 )
 from .module import Data, Module
-from .nests import Unquoted, fields_text, shape
 from .record import InVariable, kind_text, where
 from .signatures import UNDECLARED, model_of_annotation, read_outputs, resolve_annotations, without_none
 from .structure import refuse_if_sealed, seal

@@ -17,9 +17,8 @@ from synmod.scope import hooks_for
 from synmod.tree import class_of, keep_writes, walk
 
 from . import contract, transactions
-from .arguments import check_signature, data_among, no_call, wrong_leaf
+from .arguments import check_signature, data_among, fresh, is_declaration, no_call, symbols_of, wrong_leaf
 from .kinds import RoomsAbove, own_inputs_of, verify_first_call
-from .nests import fresh, is_declaration, symbols_of
 from .record import ABSENT, attributes_of, extend_paths, where
 from .structure import seal
 from .symbolic import SymbolicFrame, is_of_wiring, output_symbols, trace

@@ -15,7 +15,7 @@ from synmod.errors import CallError, DataError, SchemaError
 from synmod.leaves import KeyPath
 from synmod.leaves.nests import LEAF, align_nests, flatten_one_level, kind_of, leaves, map_leaves, pack
 
-from .nests import fields_text, fresh, is_datum, is_plain, is_record, place_of, shape, symbols_of, title_of
+from .arguments import fields_text, fresh, is_datum, is_plain, is_record, place_of, shape, symbols_of, title_of
 from .record import kind_text, where
 from .signatures import POSITIONAL, SPECS, UNDECLARED
 from .transactions import is_ready_here

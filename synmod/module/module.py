@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from synmod import data, errors, leaves, tree
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 
-from . import building, config, constructing, contract, nests, structure, transactions
+from . import arguments, building, constructing, contract, structure, transactions
 from .building import build_nothing
 from .calling import call_module
 from .constructing import ModuleMeta, construct, with_name_scope
@@ -318,7 +318,7 @@ class Module(metaclass=ModuleMeta):
 
         @input_spec.setter
         def input_spec(self, spec: Any) -> None:
-            nests.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
+            arguments.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
             vars(self)["input_spec"] = spec
             self._record.contract = None
 
@@ -329,7 +329,7 @@ class Module(metaclass=ModuleMeta):
 
         @output_spec.setter
         def output_spec(self, spec: Any) -> None:
-            nests.symbols_of(spec, f"{self.name}: output_spec")
+            arguments.symbols_of(spec, f"{self.name}: output_spec")
             vars(self)["output_spec"] = spec
             self._record.declared = None
 
@@ -381,7 +381,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: The arguments are not known.
         """
-        return config.get_config(self)
+        return constructing.get_config(self)
 
     @classmethod
     def from_config(cls, config_: Mapping[str, Any]) -> Self:
@@ -390,7 +390,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: A key is unknown.
         """
-        return config.from_config(cls, config_)
+        return constructing.from_config(cls, config_)
 
     def clone(self, name: str | None = None) -> Self:
         """Return a copy: new structure, the same values and language models, counters at zero, no hooks.
@@ -412,7 +412,7 @@ class Module(metaclass=ModuleMeta):
         return constructing.reduce(self)
 
     def __repr__(self) -> str:
-        return config.constructor_call(self)
+        return constructing.constructor_call(self)
 
     if not TYPE_CHECKING:
 

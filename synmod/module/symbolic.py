@@ -13,8 +13,7 @@ from synmod.scope import FRAME, CallFrame, CallRun, nearest_live
 from synmod.tree import discard_writes
 
 from . import contract
-from .arguments import no_call
-from .nests import is_datum, leaves_of_any, symbols_of
+from .arguments import is_datum, leaves_of_any, no_call, symbols_of
 from .record import paths_below, where
 
 if TYPE_CHECKING:
