@@ -120,7 +120,7 @@ def __getattr__(name: str) -> _NoReturn:
                  "Chain": "Sequential", "ReAct": "Agent", "create_agent": "Agent", "tool": "Tool",
                  "Evaluate": "evaluate", "load_model": "load", "configure": "set_default_language_model",
                  "PromptTemplate": "jinja_prompt", "settings": "set_default_language_model",
-                 "version": "__version__"}  # fmt: skip
+                 "version": "__version__"}
     rooms = ("optimizers", "rewards", "metrics", "callbacks", "hooks_lib", "initializers", "skip")
     inside = next((f"{room}.{name}" for room in rooms if name in vars(globals()[room])), None)
     if inside is None and not name.startswith("_") and hasattr(Program, name):

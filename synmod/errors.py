@@ -483,7 +483,7 @@ def show_own_line(error: Exception) -> str:
     if not own:
         return ""
     _keep_frames(error, keeps_last=False)
-    written = [each for each in own if not _is_installed(each.tb_frame.f_code.co_filename)] or own
+    written = [frame_entry for frame_entry in own if not _is_installed(frame_entry.tb_frame.f_code.co_filename)] or own
     frame, line = written[-1].tb_frame, written[-1].tb_lineno
     code, text = frame.f_code, getline(frame.f_code.co_filename, line, frame.f_globals).strip()
     return f"{code.co_filename}:{line}, in {code.co_name}{text and f': {text:.200}'}"
@@ -512,5 +512,5 @@ def _keep_frames(error: BaseException, *, keeps_last: bool) -> None:
     error.__traceback__ = rest
 
 
-_CLASSES = [name for name, found in globals().items() if isinstance(found, type) and found.__module__ == __name__]
+_CLASSES = [name for name, member in globals().items() if isinstance(member, type) and member.__module__ == __name__]
 globals()["__all__"] = sorted(_CLASSES)  # what a star import takes; not the imports above

@@ -30,9 +30,9 @@ _TESTS: list[Callable[[type], bool]] = []
 
 builtin_errors: Mapping[str, type[BaseException]] = MappingProxyType(
     {
-        f"builtins>{name}": found
-        for name, found in vars(builtins).items()
-        if isinstance(found, type) and issubclass(found, BaseException) and found.__name__ == name
+        f"builtins>{name}": member
+        for name, member in vars(builtins).items()
+        if isinstance(member, type) and issubclass(member, BaseException) and member.__name__ == name
     }
 )
 """Python's own exception classes by id: they are known without registration."""
@@ -92,10 +92,10 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
     """
 
     def decorate(target: T) -> T:
-        thing = cast("Any", target)
-        if public and thing.__module__.count(".") > 1:
-            thing.__module__ = ".".join(thing.__module__.split(".")[:2])
-        _enter(f"{_OWN_PACKAGE}>{name or thing.__name__}", target, ())
+        target_object = cast("Any", target)
+        if public and target_object.__module__.count(".") > 1:
+            target_object.__module__ = ".".join(target_object.__module__.split(".")[:2])
+        _enter(f"{_OWN_PACKAGE}>{name or target_object.__name__}", target, ())
         return target
 
     return decorate
@@ -126,9 +126,9 @@ def lookup(public_id: str) -> Any:
 
 def id_of(target: object) -> str | None:
     """Return the id under which this object is registered, None if it is not; a subclass does not inherit one."""
-    known = getattr(target, "__dict__", {}).get(_ID)
-    if known is not None and known[0]() is target:  # `functools.wraps` copies attributes
-        return known[1]
+    entry = getattr(target, "__dict__", {}).get(_ID)
+    if entry is not None and entry[0]() is target:  # `functools.wraps` copies attributes
+        return entry[1]
     if isinstance(target, type) and target.__module__ == "builtins" and issubclass(target, BaseException):
         public_id = f"builtins>{target.__name__}"
         return public_id if builtin_errors.get(public_id) is target else None
@@ -157,13 +157,13 @@ def check_registrable(target: object, name: str | None = None) -> None:
         RegistryError: It is of another kind; the message gives the remedy.
     """
     if isinstance(target, type):
-        known = (
+        is_allowed = (
             issubclass(target, tuple(_BASES))
             or dataclasses.is_dataclass(target)
             or (issubclass(target, tuple) and isinstance(getattr(cast("Any", target), "_fields", None), tuple))
             or any(test(cast("type", target)) for test in _TESTS)
         )
-        if not known:
+        if not is_allowed:
             bases = ", ".join(base.__name__ for base in _BASES if base not in (enum.Enum, BaseException)) or "Module"
             raise errors.RegistryError(
                 f"{_place(target)} cannot be registered: a class must derive from {bases}, or be an enum, "
@@ -183,12 +183,12 @@ def check_registrable(target: object, name: str | None = None) -> None:
 def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
     """Add all ids to the tables, or none if one is taken."""
     with _LOCK:
-        for each in (public_id, *aliases):
-            holder = lookup(each)
+        for new_id in (public_id, *aliases):
+            holder = lookup(new_id)
             if holder is None or holder is target or _place(holder) == _place(target):
                 continue  # the same place defined again, by a notebook cell or a reload, replaces silently
             raise errors.RegistryError(
-                f"Id {each!r} is taken by {_place(holder)}, so {_place(target)} cannot have it. "
+                f"Id {new_id!r} is taken by {_place(holder)}, so {_place(target)} cannot have it. "
                 "Give one of them another name (@sm.register(package=..., name=...))."
             )
         _ALIASES.pop(public_id, None)
@@ -197,11 +197,11 @@ def _enter(public_id: str, target: Any, aliases: tuple[str, ...]) -> None:
             if _OBJECTS.get(alias) is not target:
                 _OBJECTS.pop(alias, None)
                 _ALIASES[alias] = target
-        known = weakref.ref(target), public_id
+        entry = weakref.ref(target), public_id
         if isinstance(target, type):
-            type.__setattr__(target, _ID, known)  # a metaclass may have a `__setattr__` of its own
+            type.__setattr__(target, _ID, entry)  # a metaclass may have a `__setattr__` of its own
         else:
-            setattr(target, _ID, known)
+            setattr(target, _ID, entry)
 
 
 def _place(target: Any) -> str:
@@ -236,6 +236,6 @@ def _check_word(word: object, what: str) -> None:
         )
 
 
-for _found in vars(errors).values():  # a module may take synmod's own exception classes as arguments
-    if isinstance(_found, type) and issubclass(_found, BaseException):
-        register_own(public=False)(_found)
+for _member in vars(errors).values():  # a module may take synmod's own exception classes as arguments
+    if isinstance(_member, type) and issubclass(_member, BaseException):
+        register_own(public=False)(_member)

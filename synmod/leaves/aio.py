@@ -528,7 +528,7 @@ async def close_generator(source: Any) -> None:
         source: The iterable that was read.
 
     Raises:
-        Exception: What the clean-up raised.
+        Exception: The clean-up raised it.
 
     Source: contextlib.aclosing; differs: for generators alone, and shielded.
     """
@@ -688,7 +688,7 @@ async def to_thread(
     """Run a plain function in a worker thread, in a copy of this context; it is not interruptible.
 
     Args:
-        function: What to run.
+        function: The function to run.
         *args: Its arguments.
         limiter: Limits the number of threads; None for anyio's own limit.
         abandon: Whether a cancelled caller abandons the thread; else it waits for the function to end.
@@ -697,7 +697,7 @@ async def to_thread(
         What the function returns.
 
     Raises:
-        BaseException: What the function raises.
+        BaseException: The function raises it.
 
     Example:
         >>> asyncio.run(to_thread(max, 1, 2))
@@ -731,7 +731,7 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits; no loop is needed.
 
     Args:
-        coroutine: What to run. It is closed if it would wait.
+        coroutine: The coroutine to run; it is closed if it would wait.
 
     Returns:
         What it returns.

@@ -24,7 +24,7 @@ def check_int(what: str, value: Any, minimum: int | None = 1, *, error: type[Syn
     """Return a whole number.
 
     Args:
-        what: What the number is, such as `"Retry: attempts"`.
+        what: The name of the number, such as `"Retry: attempts"`.
         value: The argument.
         minimum: The least allowed number; None for any.
         error: The class of the error.

@@ -48,7 +48,7 @@ def rng(seed: int, step: int, purpose: str) -> Random:
     Args:
         seed: The seed of the run.
         step: Number of the step.
-        purpose: What the choice is for, a path-like name such as `"propose/writer/instructions"`.
+        purpose: The use of the choice, a path-like name such as `"propose/writer/instructions"`.
 
     Returns:
         A `random.Random` seeded with `f"{seed}/{step}/{purpose}"`. Its choices, shuffles and samples use `random()`

@@ -410,7 +410,7 @@ class Write:
         schema: The new schema; None keeps the present.
 
     Raises:
-        SchemaError: What `on_assign` returned does not satisfy the schema.
+        SchemaError: The value that `on_assign` returned does not satisfy the schema.
         Exception: Any exception of `on_assign`.
     """
 
