@@ -85,8 +85,7 @@ class BootstrapFewShot(FewShot):
 
     def _slots(self, bench: Bench) -> int:
         """Return how many swaps are tried: fewer where the budget ends, one at least."""
-        room = bench.room - bench.finish_cost()
-        return next((slots for slots in range(self.width, 1, -1) if self._swap_cost(bench, slots) <= room), 1)
+        return next((slots for slots in range(self.width, 1, -1) if self._swap_cost(bench, slots) <= bench.room), 1)
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Take one step: the harvest and the halving first, then swaps."""
@@ -98,7 +97,7 @@ class BootstrapFewShot(FewShot):
         """Return the best of the present set, labels, the first entries of the teacher, and random sets."""
         labels, taught = await labels_that_fit(bench, state, _FIRST), Harvest({})
         if self.teacher is not None or not labels:
-            most = bench.room - bench.finish_cost() - halving_cost(self.sets, _FIRST, len(bench.validation))
+            most = bench.room - halving_cost(self.sets, _FIRST, len(bench.validation))
             taught = await harvested(bench, state, teacher=self.teacher, most=max(0, most))
         harvest = taught.joined(labels)
         harvest.register(bench)

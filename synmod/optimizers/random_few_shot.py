@@ -44,7 +44,7 @@ class RandomFewShot(FewShot):
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Draw the sets and return the best."""
-        most = bench.room - bench.finish_cost() - halving_cost(self.sets, self.first, len(bench.validation))
+        most = bench.room - halving_cost(self.sets, self.first, len(bench.validation))
         harvest = await labels_that_fit(bench, state, self.first)
         harvest = harvest or await harvested(bench, state, threshold=self.threshold, most=max(0, most))
         harvest.register(bench)

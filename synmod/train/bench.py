@@ -13,13 +13,13 @@ from functools import partial
 from itertools import count
 from math import fsum, sqrt
 from random import Random
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from synmod.cache import key_of
 from synmod.data import JsonDataModel, Schema, parts_of, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError, TrainerError
 from synmod.flow import together
-from synmod.leaves import Json, aio, check_int, is_object, json_equal, path_str, rng
+from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, drawing, models_in_force
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
@@ -39,6 +39,7 @@ _Job: TypeAlias = tuple[Key, Example, State, int, LanguageModel | None]
 
 _LOG: Final = logging.getLogger("synmod.train")
 _SPLITS: Final[tuple[Split, ...]] = ("train", "validation")
+_UNLIMITED: Final = 1 << 62
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
 FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
@@ -103,7 +104,7 @@ class Bench:
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
         outputs: The schemas of what the program returns.
-        room: How many rollouts the run may take; None for any number.
+        limits: What the run may spend.
         run_seed: What `rng` draws from.
 
     Attributes:
@@ -129,7 +130,7 @@ class Bench:
         targets: Mapping[str, Target],
         examples: Mapping[Split, Mapping[str, Example]],
         outputs: Iterable[Schema] = (),
-        room: int | None = None,
+        limits: Budget | None = None,
         run_seed: int = 0,
     ) -> None:
         self.targets, self.seed = dict(targets), runner.seed
@@ -141,7 +142,13 @@ class Bench:
         self.step = 0
         self.lines: list[dict[str, Json]] = []
         self._runner, self._routing, self._examples = runner, routing, examples
-        self._limit, self._run_seed = room, run_seed
+        self._limits, self._run_seed = limits or Budget(), run_seed
+        self._pledged = 0
+        """How many rollouts the run has taken when the present step has had all that it may take in any case."""
+        self._reserved: set[tuple[str, str]] | None = None
+        """Candidates and validation rows that the end will run; None at the end."""
+        self._spare = _UNLIMITED
+        """How many rollouts are left beside these."""
         fields = [name for schema in outputs for name in parts_of(schema).fields]
         self._field = fields[0] if len(fields) == 1 else None
         """The only field that the program returns; None where it returns several."""
@@ -211,9 +218,10 @@ class Bench:
         """Begin an epoch: no train row has been run in it."""
         self._trained.clear()
 
-    def begin(self, step: int, batch: Sequence[str] = ()) -> None:
-        """Begin a step."""
+    def begin(self, step: int, batch: Sequence[str] = (), *, is_last: bool = False) -> None:
+        """Begin a step; what is kept for the end may be spent in the last one."""
         self.step, self.batch = step, tuple(batch)
+        self._reserved, self._pledged = None if is_last else set(), 0
         if self._faults < self._rows:  # else everything failed so far: an outage is counted on
             self._rows = self._faults = 0
         self._lane = (step,), count(1)
@@ -238,10 +246,58 @@ class Bench:
         """Return the generator of one random choice: a function of seed, step and purpose."""
         return rng(self._run_seed, self.step, purpose)
 
+    def pledge(self, cost: int) -> None:
+        """Let the present step take some rollouts in any case; what it takes beyond them leaves the end its own."""
+        self._pledged = self.rollouts + cost
+
     @property
     def room(self) -> int:
-        """How many rollouts are left."""
-        return 1 << 62 if self._limit is None else self._limit - self.rollouts
+        """How many rollouts the optimizer may take; those of the end are kept apart."""
+        self._reserve()
+        return self._spare
+
+    def _left(self, reserved: int) -> int:
+        """Return how many rollouts the run may still take, as far as other limits can pay those that are reserved."""
+        spent = self.spent()
+        pairs = [(self._limits.lm_calls, spent.lm_calls), (self._limits.tokens, spent.tokens),
+                 (self._limits.cost_usd, spent.cost_usd)]  # fmt: skip
+        left = [_UNLIMITED if self._limits.rollouts is None else self._limits.rollouts - self.rollouts]
+        left += [int(self.rollouts * (most / used - 1)) for most, used in pairs if most and used and reserved]
+        return min(left)
+
+    def _reserve(self) -> None:
+        """Keep apart what the end will cost, by what is known now; not while branches of a step run at once.
+
+        So what fits does not depend on which branch was faster.
+        """
+        if _LANE.get() is not None or self._limits == Budget():
+            return
+        if self._reserved is not None:
+            self._reserved = {(known.state.fingerprint, row) for known in self._proved() for row in self.missing(known)}
+        self._spare = self._left(len(self._reserved or ())) - len(self._reserved or ())
+
+    def _take(self, new: set[Key], known: Known | None, split: Split, ids: Iterable[str]) -> None:
+        """Count rollouts that are about to run.
+
+        Raises:
+            BudgetExceeded: They do not fit into the room, or would leave none to complete the candidate at the end.
+        """
+        self._reserve()
+        reserved, early, later = self._reserved or set[tuple[str, str]](), set[tuple[str, str]](), 0
+        if known is not None and split == "validation":
+            missing = {(known.state.fingerprint, row) for row in self.missing(known)}
+            early = reserved.intersection((known.state.fingerprint, row) for row in ids)
+            if self._reserved is not None and missing.isdisjoint(reserved):  # it may become the best one
+                of_best = sum(of != self.seed.fingerprint for of, _ in reserved)
+                later = max(0, len(missing.difference((known.state.fingerprint, row) for row in ids)) - of_best)
+        fits = len(new) + later <= self._spare + len(early)
+        if not fits and self.rollouts + len(new) > self._pledged:
+            end = len(reserved) + later
+            left = max(0, self._spare + len(reserved))
+            raise BudgetExceeded(f"{len(new)} rollouts do not fit: {left} are left, and the end needs {end} of them.")
+        reserved -= early
+        self._spare += len(early) - len(new)
+        self._counted |= new
 
     def _next(self) -> tuple[int, ...]:
         """Return a new place, after all before it in the lane of the running code."""
@@ -251,6 +307,7 @@ class Bench:
     async def gather(self, *coroutines: Coroutine[Any, Any, T]) -> list[T]:
         """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
         place = self._next()
+        self._reserve()
 
         async def run(index: int) -> T | BudgetExceeded:
             token = _LANE.set(((*place, index), count(1)))
@@ -436,9 +493,7 @@ class Bench:
             for sample in range(samples)
         ]
         new = {key for key, *_ in jobs if key not in self._counted}
-        if len(new) > self.room:
-            raise BudgetExceeded(f"{len(new)} rollouts are needed and {self.room} are left of the budget.")
-        self._counted |= new
+        self._take(new, credited, split, ids)
         try:
             found = await self._run(jobs)
             void = [job for job, rollout in zip(jobs, found, strict=True) if rollout.void]
@@ -563,11 +618,11 @@ class Bench:
             await self.gather(self.evaluate(challenger, part), self.evaluate(incumbent, part))
             new, old = self.scores(challenger), self.scores(incumbent)
             gains = [new[row] - old[row] for row in rows[: start + block] if row in new and row in old]
-            if self.is_beaten(gains):
+            if self._is_beaten(gains):
                 return Race(False, fsum(gains), len(gains))
         return Race(True, fsum(gains), len(gains))
 
-    def is_beaten(self, gains: Sequence[float]) -> bool:
+    def _is_beaten(self, gains: Sequence[float]) -> bool:
         """Whether a challenger is worse, by paired differences."""
         n = len(gains)
         if not n:
@@ -608,7 +663,7 @@ class Bench:
             _LOG.info("the budget is spent: the best is chosen of what is known.")
 
     def finalists(self, *, most_rows: bool = False) -> list[Known]:
-        """Return what is completed at the end: the best one, the seed, then the next ones.
+        """Return what is completed at the end: the seed, which the others must beat, the best one, then the next ones.
 
         A State that the program has held and that was not run stands behind the best one: it may be better.
         """
@@ -617,7 +672,11 @@ class Bench:
             ranked.sort(key=lambda known: -len(known.compared))
         unknown = [known for known in dict.fromkeys(reversed(self._held)) if not known.compared]
         best = [*ranked[:1], *unknown, *ranked[1:]][:FINALISTS]
-        return list(dict.fromkeys((*best[:1], self._of_seed, *best[1:])))
+        return list(dict.fromkeys((self._of_seed, *best)))
+
+    def _proved(self) -> list[Known]:
+        """Return what the end must complete: the seed, and the best of the others."""
+        return [] if self.score_range is None else self.finalists()[:2]
 
     def missing(self, known: Known) -> list[str]:
         """Return the validation rows that a candidate was not run on."""
@@ -625,7 +684,7 @@ class Bench:
 
     def finish_cost(self) -> int:
         """Return the most rollouts that it takes to complete the best one and the seed."""
-        return 0 if self.score_range is None else sum(len(self.missing(known)) for known in self.finalists()[:2])
+        return sum(len(self.missing(known)) for known in self._proved())
 
     # -- models and words ---------------------------------------------------------------------------------------------
 
@@ -671,12 +730,18 @@ class Bench:
         return self._routing.blamed(feedback, rollouts, self.best_score)
 
     def log(self, operator: str, paths: Iterable[str], word: Word, gain: float = 0.0, rows: int = 0) -> None:
-        """Write one line: what was tried, on which paths, and what became of it."""
+        """Write one line: what was tried, on which paths, and what became of it.
+
+        Raises:
+            TrainerError: An unknown word, or a path that is not a target.
+        """
+        check_choice("bench.log: word", word, get_args(Word), error=TrainerError)
+        paths = [check_choice("bench.log: path", path, [*self.targets], error=TrainerError) for path in paths]
         line: dict[str, Json] = {
-            "step": self.step, "operator": operator, "paths": list(paths), "word": word, "gain": gain, "rows": rows
+            "step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows
         }  # fmt: skip
         self._unordered.append((self._next(), line))
-        _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, line["paths"], word, gain, rows)
+        _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
 
 
 async def _to_the_end(calls: Iterable[Callable[[], Awaitable[T | BudgetExceeded]]]) -> list[T]:

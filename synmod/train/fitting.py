@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("synmod.train")
 Stopped = Literal["done", "epochs", "budget", "callback"]
 _MOST_IDLE: Final = 100
-"""How many steps in a row may need nothing and change nothing, where no number of epochs ends the run."""
+"""How many steps in a row may try nothing new, where no number of epochs ends the run."""
 _SPENT: Final = ("rollouts", "lm_calls", "tokens", "cost_usd")
 _COUNTS: Final = {"epoch", "step", "best_val_reward", "candidates", "accepted", *_SPENT}
 """What a row of the History has beside rewards and metrics."""
@@ -218,6 +218,8 @@ class _Fitting:
             evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
+        self.states = {self.seed.fingerprint}
+        """Fingerprints of what the program has held."""
         self.history: list[dict[str, Any]] = []
         self.trained = _Tally(self.metrics)
         self.validated: dict[str, _Tally] = {}
@@ -310,6 +312,7 @@ class _Fitting:
         """Note what the program holds after a step; return whether it changed."""
         present = self.bench.present()
         self.bench.hold(present)
+        self.states.add(present.fingerprint)
         self._measure()
         if present == before:
             return False
@@ -344,7 +347,7 @@ class _Fitting:
         """
         bench = self.bench
         bench.begin(0, self._batches_of_epoch()[0])
-        need, end = self.optimizer.step_cost(bench), bench.finish_cost()
+        need, end = self._step_cost(), bench.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         _LOG.info(
             "fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s",
@@ -359,12 +362,22 @@ class _Fitting:
     def _can_pay(self) -> bool:
         """Whether the budget pays another step and the end: rollouts exactly, the rest by what one took on average."""
         bench, limits, spent = self.bench, asdict(self.limits), asdict(self.bench.spent())
-        need = self.optimizer.step_cost(bench) + bench.finish_cost()
-        share = need / spent["rollouts"] if spent["rollouts"] else 0.0
+        need = self._step_cost()
+        bench.pledge(need)
+        share = (need + bench.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
         others = ("lm_calls", "tokens", "cost_usd", "seconds")
         return need <= bench.room and all(
             limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in others
         )
+
+    def _step_cost(self) -> int:
+        """Return the most rollouts that the next step takes in any case.
+
+        Raises:
+            TrainerError: The optimizer returned something else than a count.
+        """
+        cost = self.optimizer.step_cost(self.bench)
+        return leaves.check_int(f"{type(self.optimizer).__name__}.step_cost", cost, 0, error=errors.TrainerError)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -385,8 +398,7 @@ class _Fitting:
             stopped: Stopped | None = None
             for number, batch in enumerate(self._batches_of_epoch()):
                 self.bench.begin(self.step, batch)
-                is_idle = self.epochs is None and self.idle >= _MOST_IDLE
-                stopped = "done" if self.optimizer.done or is_idle else None if self._can_pay() else "budget"
+                stopped = "done" if self._is_done() else None if self._can_pay() else "budget"
                 stopped = stopped or await self._step(number, batch)
                 if stopped:
                     break
@@ -398,6 +410,19 @@ class _Fitting:
                 return stopped
         return "epochs"
 
+    def _is_done(self) -> bool:
+        """Whether the optimizer is done, or has tried nothing new for too long."""
+        if self.optimizer.done:
+            return True
+        is_idle = self.epochs is None and self.idle >= _MOST_IDLE
+        if is_idle:
+            _LOG.warning(
+                "fit ends: the last %d steps of %s had no new State, rollout or proposal. Call self.note(accepted) in "
+                "each update, such as self.note(race.won), or override done.",
+                self.idle, type(self.optimizer).__name__,
+            )  # fmt: skip
+        return is_idle
+
     def _told_to_stop(self) -> Stopped | None:
         """Return whether a callback ends the run."""
         return "callback" if any(callback.stopped for callback in self.callbacks) else None
@@ -405,7 +430,7 @@ class _Fitting:
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
         """Take one step, and notify the callbacks; return why it is the last one, if it is."""
         bench = self.bench
-        before, pieces = bench.present(), bench.pieces
+        before, pieces, states = bench.present(), bench.pieces, len(self.states)
         await leaves.aio.checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
@@ -414,7 +439,7 @@ class _Fitting:
         if self.monitor is not None:
             self.monitor.toc_print()
         changed = await self._hold(before)
-        self.idle = 0 if changed or bench.pieces > pieces else self.idle + 1
+        self.idle = 0 if bench.pieces > pieces or len(self.states) > states else self.idle + 1
         self.step += 1
         await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
@@ -425,7 +450,7 @@ class _Fitting:
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
         before = self.bench.present()
-        self.bench.begin(self.bench.step + 1)
+        self.bench.begin(self.bench.step + 1, is_last=True)
         if not await self._turn(None):
             tree.update(self.trainer.program, await self.bench.certified(before))
         await self._hold(before)

@@ -169,14 +169,28 @@ class Race:
     """How a challenger did against an incumbent.
 
     Attributes:
-        kept: Whether it was not retired.
+        kept: Whether it was not retired; a tie is kept.
         gain: Sum of the differences of scores over the rows that both have.
         rows: How many rows that are.
+
+    Example:
+        >>> Race(True, 0.0, 12).won
+        False
     """
 
     kept: bool
     gain: float
     rows: int
+
+    @property
+    def won(self) -> bool:
+        """Whether the challenger is better: it was not retired, and gained something."""
+        return self.kept and self.gain > 0
+
+    @property
+    def word(self) -> Literal["accepted", "no_gain", "worse"]:
+        """The word for `bench.log`."""
+        return "accepted" if self.won else "no_gain" if self.kept else "worse"
 
 
 def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
@@ -237,8 +251,8 @@ class Optimizer(Module):
     """The kinds of Variables that it can change."""
     ends: ClassVar[bool] = False
     """Whether it comes to an end by itself, so that `fit` needs no number of epochs."""
-    needs_reward: bool = False
-    """Whether it compares scores, so that there must be a reward."""
+    needs_reward: bool = True
+    """Whether it compares scores, so that there must be a reward; False if critiques are enough."""
 
     def __init__(
         self,
@@ -313,15 +327,22 @@ async def take_step(
         StateError: Its State has paths that it may not change; StateSchemaError: values that miss their schemas.
     """
     before = bench.present()
+    method = f"{type(optimizer).__name__}.{'finish' if finish else 'update'}"
     with using(optimizer) as own, phase("optimizer"):
-        after: Any = await (optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench))
-    if not isinstance(after, Mapping):  # users write optimizers
-        method = f"{type(optimizer).__name__}.{'finish' if finish else 'update'}"
+        step: Any = optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench)
+        if not inspect.isawaitable(step):  # users write optimizers
+            raise TrainerError(f"{method} is a plain function; write `async def`: it is awaited once a step.")
+        after: Any = await step
+    if not isinstance(after, Mapping):
         raise TrainerError(f"{method} returned {after!r:.100}; return a sm.State, or a dict of values by path.")
     after = after if isinstance(after, State) else before.replace(cast("Mapping[str, Any]", after))
-    unknown = [path_str(path) for path in after if path_str(path) not in bench.targets]
-    if unknown:
-        raise StateError(f"{type(optimizer).__name__}.update returned values for {unknown}, which it may not change.")
+    for path in map(path_str, after):
+        if path not in bench.targets:
+            near = did_you_mean(path, bench.targets)
+            raise StateError(
+                f"{method} returned a value for {path!r}, which it may not change.{near} Its targets: "
+                f"{', '.join(bench.targets)}."
+            )
     changed = write(program, after)
     write(optimizer, own.changes)
     return changed

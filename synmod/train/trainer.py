@@ -698,7 +698,7 @@ class Trainer:
         if self.reward is None and optimizer.needs_reward:
             raise TrainerError(
                 f"{type(optimizer).__name__} compares scores: give a reward, such as reward='exact_match'. "
-                "Reflect(accept='always') learns from critiques alone."
+                "One that learns from critiques alone, such as Reflect(accept='always'), has needs_reward = False."
             )
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
@@ -709,7 +709,7 @@ class Trainer:
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
         return Bench(
             runner, routing, targets=targets, examples=examples, outputs=dict(self._binding.outputs).values(),
-            room=limits.rollouts, run_seed=run_seed,
+            limits=limits, run_seed=run_seed,
         )  # fmt: skip
 
     # -- whole runs ---------------------------------------------------------------------------------------------------

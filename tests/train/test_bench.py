@@ -80,12 +80,39 @@ def test_what_does_not_fit_into_the_room_is_not_begun():
     better = with_rules(seed, "rule a0")
 
     async def main():
-        with pytest.raises(sm.BudgetExceeded, match="12 rollouts are needed and 8 are left"):
+        with pytest.raises(sm.BudgetExceeded, match="12 rollouts do not fit: 8 are left, and the end needs 0"):
             await bench.gather(bench.evaluate(seed, bench.validation), bench.evaluate(better, bench.validation))
-        await bench.evaluate(better, bench.validation[:8])
+        await bench.evaluate(seed, bench.validation[:8], samples=2)
 
     asyncio.run(main())
     assert (bench.rollouts, bench.room) == (20, 0)
+
+
+def test_the_end_keeps_what_it_will_cost():
+    """A candidate runs only where it can be completed beside the seed; the last step may spend what was kept."""
+    bench, seed, _ = made(room=20)
+    better = with_rules(seed, "rule a0")
+
+    async def main():
+        assert bench.room == 8
+        with pytest.raises(sm.BudgetExceeded, match="1 rollouts do not fit: 20 are left, and the end needs 23"):
+            await bench.evaluate(better, bench.validation[:1])
+        await bench.evaluate(better, bench.train[:8], split="train")
+        bench.begin(1, is_last=True)
+        assert bench.room == 12
+        await bench.evaluate(seed, bench.validation)
+
+    asyncio.run(main())
+    assert bench.rollouts == 20
+
+
+def test_a_step_may_take_what_it_asked_for():
+    """The rollouts of `step_cost` are its own; only what goes beyond them must leave the end its part."""
+    bench, seed, _ = made(room=20)
+    better = with_rules(seed, "rule a0")
+    bench.pledge(8)
+    asyncio.run(bench.evaluate(better, bench.validation[:8]))
+    assert bench.rollouts == 8
 
 
 def test_a_race_ends_as_soon_as_it_is_lost():

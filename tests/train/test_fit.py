@@ -118,6 +118,8 @@ def test_without_a_reward_the_last_state_stands():
     """There is nothing to compare by."""
 
     class Blind(Try):
+        needs_reward = False
+
         async def update(self, state, feedback, bench):
             self.taken.assign(self.taken.value + 1)
             return state.replace({"0/instructions": "other"})
