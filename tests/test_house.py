@@ -8,7 +8,7 @@ from tests import house
 
 LINES, FILES = 30_600, 175
 ROOM = 1.05
-HOPS = {"a call": 3, "a Generator call": 18, "a first call with build": 18, "a save": 20, "a load": 32}
+HOPS = {"a call": 4, "a Generator call": 24, "a first call with build": 30, "a save": 25, "a load": 42}
 
 
 @pytest.fixture(scope="module")
