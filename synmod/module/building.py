@@ -236,14 +236,17 @@ async def _run_build_with_events(module: Module, inputs: inspect.BoundArguments)
         started = perf_counter()
         failure: BaseException | None = None
         try:
-            scope.notify(listeners, scope.BuildBegin(*scope.place_of(place, place.phase), inputs.args, inputs.kwargs))
+            if listeners:
+                begin = scope.BuildBegin(*scope.place_of(place, place.phase), inputs.args, inputs.kwargs)
+                scope.notify(listeners, begin)
             await _run_build(module, inputs)
         except BaseException as error:
             failure = error
             raise
         finally:
-            ended = (inputs.args, failure, perf_counter() - started)
-            scope.notify(listeners, scope.BuildEnd(*scope.place_of(place, place.phase), *ended))
+            if listeners:
+                result = (inputs.args, failure, perf_counter() - started)
+                scope.notify(listeners, scope.BuildEnd(*scope.place_of(place, place.phase), *result))
             failure = None  # avoids a reference cycle of the exception and this frame
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _UNSET: Final = object()
 
 
-def _paired(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
+def _pair_leaves(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
     """Pair each symbol of a nest with the leaf at its place; None fits anywhere, and a list matches a tuple.
 
     Raises:
@@ -47,7 +47,7 @@ def _paired(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyP
     if len(left.children) != len(by_step):
         raise LookupError
     for step, part in zip(left.steps, left.children, strict=True):
-        yield from _paired(part, by_step[step], (*path, step))
+        yield from _pair_leaves(part, by_step[step], (*path, step))
 
 
 # -- the contract -----------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Contract:
         by_schema = True
         for demand in self._demands(module, args, kwargs):
             try:
-                pairs = list(_paired(demand.spec, demand.nest))
+                pairs = list(_pair_leaves(demand.spec, demand.nest))
             except LookupError:
                 kind = "" if kind_of(demand.nest) == LEAF else f"{kind_text(demand.nest)} "
                 raise SchemaError(
