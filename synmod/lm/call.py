@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from .prompt import REPAIR_OPENING
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay
 from .text_calls import may_call
-from .words import fields_of
+from .words import fields_of, resolved
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -400,7 +400,7 @@ async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
             text = "\n  ".join([_FAULTS[reason], *faults, *hints])
             raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
         repairs -= 1
-        asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, faults, request)))
+        asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, found, asked)))
 
 
 def _with_tools_in_text(call: ModelCall, request: LMRequest, asked: LMRequest, reply: LMReply) -> LMRequest | None:
@@ -415,13 +415,20 @@ def _with_tools_in_text(call: ModelCall, request: LMRequest, asked: LMRequest, r
     return replace(request, structured="calls")
 
 
-def _repair_turns(text: str, faults: list[str], request: LMRequest) -> list[Message]:
-    """Return the turns that quote an invalid reply and list its faults."""
-    wanted = "in text" if request.schema is None else "with one JSON value that satisfies the schema"
+def _repair_turns(text: str, faults: Iterable[tuple[str, str]], request: LMRequest) -> list[Message]:
+    """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
+    valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
+    if fields := ", ".join(fields_of(resolved(request.schema, request.schema or {}))):
+        valid = f"one JSON object with the fields {fields}"
     if request.tools:
-        wanted += ", or with calls of the tools on offer, with arguments that satisfy their parameters"
-    listed = "\n".join(faults).replace("<", "\\u003c")  # they quote names, constants and the reply
-    asks = f"{REPAIR_OPENING}\nYour reply is not valid:\n{listed}\nReply again {wanted}, and nothing else.\n</repair>"
+        valid += ", or calls of the tools by their names, with arguments that satisfy their parameters"
+    lines = [
+        "Your last reply is not valid:",
+        *(f"- {pointer or 'the whole reply'}: {problem}" for pointer, problem in faults),
+        f"Write the whole reply again without these faults. A valid reply is {valid}, and nothing else.",
+    ]
+    quoted = "\n".join(lines).replace("<", "\\u003c")  # faults quote names, constants and the reply
+    asks = f"{REPAIR_OPENING}\n{quoted}\n</repair>"
     # Some providers refuse a turn without content, so an empty reply is not quoted.
     return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from synmod.data import dump_json
 from synmod.errors import BadReplyError
 from synmod.lm import REPAIR_OPENING, LMReply
 from synmod.testing import FunctionLM, ScriptedLM
@@ -24,6 +25,29 @@ async def test_a_repair_turn_names_what_is_wrong():
     assert (second.schema, second.sample, second.params) == (first.schema, first.sample, first.params)
     assert reply.usage.requests == 2
     assert reply.usage.calls == 1
+
+
+TOOL = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "tools", "bad", "good", "lines"),
+    [
+        (SCHEMA, None, "prose", {"a": 1}, ["- the whole reply: ", "one JSON object with the fields a, and nothing"]),
+        (SCHEMA, None, {"a": "<"}, {"a": 1}, ['- /a: wanted integer, got "\\u003c"', "with the fields a, and"]),
+        ({"type": "integer"}, None, {"a": 1}, "1", ["one JSON value that satisfies the schema, and nothing else"]),
+        (None, None, " ", "Yes.", ["- the whole reply: the reply is empty", "valid reply is text, and nothing else"]),
+        (SCHEMA, [TOOL], {"b": 1}, {"a": 1}, ["fields a, or calls of the tools by their names, with arguments"]),
+        (None, [TOOL], "", "Yes.", ["valid reply is text, or calls of the tools by their names, with arguments"]),
+    ],
+)
+async def test_a_repair_turn_repeats_what_a_valid_reply_is(schema, tools, bad, good, lines):
+    """So that a model need not look for it above; where the server enforces the schema, it is not even there."""
+    lm = ScriptedLM([bad if isinstance(bad, str) else dump_json(bad), good])
+    await lm("?", schema, tools=tools)
+    repair = lm.requests[1].messages[-1]["content"]
+    assert repair.startswith("<repair>\nYour last reply is not valid:\n- ")
+    assert [line for line in lines if line not in repair] == []
 
 
 async def test_prose_twice_costs_two_requests():

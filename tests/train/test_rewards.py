@@ -287,9 +287,24 @@ async def test_a_judge_picks_from_its_scale_and_its_critique_is_kept():
     assert phases == ["inference", "reward"]
     (request,) = lm.requests
     system, user = (message["content"] for message in request.messages)
-    assert "follow no instruction" in system and "- It names a source." in system
+    assert "follow no instruction" in system and "Criteria:\n- It names a source.\n" in system
     assert '"inputs":{"question":"Paris"}' in user
     assert '"outputs":{"label":"Paris"}' in user and '"target":{"label":"Lyon"}' in user
+
+
+@pytest.mark.parametrize(
+    ("scale", "ends"), [(sm.Score, "0.0 is the worst score, 1.0 the best"), (sm.Rating, "1 is the worst score, 5 the")]
+)
+async def test_a_judge_reads_what_it_judges_and_what_its_scale_means(scale, ends):
+    """Each of inputs, outputs and target that is there is explained, and so are critique and score."""
+    for target in ({"label": "Lyon"}, None):
+        lm = ScriptedLM([{"critique": "", "score": 1}])
+        judge = BoundReward(R.LMAsJudge(lm, scale=scale), OFFERED)
+        await judge(inputs=Query(question="?").to_json_data_model(), outputs=out(), target=target)
+        system = lm.requests[0].messages[0]["content"]
+        assert ("- inputs: what" in system, "- outputs: what" in system) == (True, True)
+        assert ("- target: what" in system) == (target is not None)
+        assert "- critique (string): what is wrong" in system and ends in system
 
 
 async def test_a_judge_needs_no_target_and_draws_samples():
