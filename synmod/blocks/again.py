@@ -255,7 +255,7 @@ class Cached(Returning[R]):
         """Return the cached output, else call the module and cache its output."""
         if has_open_skips(self.module):
             return await self.module(*inputs)
-        counted: Json = [_content(each) for each in inputs]
+        counted: Json = [_content(value) for value in inputs]
         if self.key is not None:
             own = self.key(*inputs)
             counted = frozen(await own if inspect.isawaitable(own) else own)
@@ -290,7 +290,7 @@ class Cached(Returning[R]):
         """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""
         declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves(self.module.output_spec)]
         graphdef = tree.graphdef(self.module)
-        classes = {each.type for each in graphdef.definitions.values()}
+        classes = {definition.type for definition in graphdef.definitions.values()}
         return [
             graphdef.fingerprint_with(_name),
             sorted(
@@ -344,7 +344,7 @@ def _content(x: Any) -> Json:
     if isinstance(x, Mapping):
         return {"mapping": [[repr(key), _content(value)] for key, value in cast("Mapping[Any, Any]", x).items()]}
     if isinstance(x, (list, tuple)):
-        return [_content(each) for each in cast("list[Any]", x)]
+        return [_content(item) for item in cast("list[Any]", x)]
     return None if x is None else {"json": frozen(x), "schema": data.schema_of(x)}
 
 
@@ -362,10 +362,10 @@ def _identity(x: Any) -> str:
     key = os.getpid(), id(x)
     if key not in _NAMES:
         try:  # the id may be reused after the object is freed
-            kept = weakref.ref(x, lambda _: _NAMES.pop(key, None))
+            reference = weakref.ref(x, lambda _: _NAMES.pop(key, None))
         except TypeError:
-            kept = x
-        _NAMES[key] = f"object {new_run_id()}", kept
+            reference = x
+        _NAMES[key] = f"object {new_run_id()}", reference
     return _NAMES[key][0]
 
 
@@ -398,9 +398,9 @@ def _samples(
     first = lm.current_sample() * n
 
     async def draw(number: int) -> _Sample | None:
-        with lm.drawing(first + number), attempt() as one:
+        with lm.drawing(first + number), attempt() as trial:
             output = await module(inputs)
-            return None if output is None else _Sample(output, await value_of(output), one)
+            return None if output is None else _Sample(output, await value_of(output), trial)
 
     return flow.map_concurrently(draw, range(n), concurrency=concurrency or n, on_error=on_error, progress=False)
 
@@ -642,23 +642,23 @@ class Refine(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Return the output of the best round."""
         best: tuple[float, Any, CallAttempt] | None = None
-        given = inputs
+        question = inputs
         for _ in range(self.rounds):
-            with attempt() as one:
-                output = await self.module(given)
+            with attempt() as trial:
+                output = await self.module(question)
                 if output is None or self.rounds == 1:
-                    best = best or (0.0, output, one)
+                    best = best or (0.0, output, trial)
                     break
-                critique, score = await self._judged(inputs, output)
+                critique, score = await self._judge(inputs, output)
             if best is None or score > best[0]:
-                best = score, output, one
+                best = score, output, trial
             if self.threshold is not None and score >= self.threshold:
                 break
-            given = _with_critique(inputs, _Remark(critique=critique).to_json_data_model())
+            question = _with_critique(inputs, _Remark(critique=critique).to_json_data_model())
         if best is None:
             return None
-        _, output, kept = best
-        kept.keep()
+        _, output, best_trial = best
+        best_trial.keep()
         return output
 
     async def compute_output_spec(self, inputs: Any) -> Any:
@@ -675,7 +675,7 @@ class Refine(Returning[R]):
             return data.ops.logical_xor(outputs, again)
         return outputs
 
-    async def _judged(self, inputs: Any, output: Any) -> tuple[str, float]:
+    async def _judge(self, inputs: Any, output: Any) -> tuple[str, float]:
         """Return the critique and the score of an output.
 
         Raises:
@@ -688,7 +688,7 @@ class Refine(Returning[R]):
             verdict = await self.critic(data.ops.concat(inputs, output))
             if verdict is None:
                 raise CallError("Refine: the critic returned None; it must return a critique and a score.")
-            critique, score = checks.returned(verdict, "critique"), checks.returned(verdict, "score")
+            critique, score = checks.field_of(verdict, "critique"), checks.field_of(verdict, "score")
         if not isinstance(critique, str):
             raise CallError(f"Refine: the critic's critique is {critique!r:.100}; it must be a string.")
         if isinstance(score, bool) or not isinstance(score, (int, float)):

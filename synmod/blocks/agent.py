@@ -96,7 +96,7 @@ class Agent(Generator[M]):
         for name in budget or ():
             checks.one_of("Agent", "budget", name, ("calls", "tokens", "cost_usd", "tool_calls"))
         self.budget = None if budget is None else dict(budget)
-        self._limited()
+        self._run_budget()
         self.on_tool_error = checks.one_of("Agent", "on_tool_error", on_tool_error, ("report", "raise", None))
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
@@ -120,7 +120,7 @@ class Agent(Generator[M]):
             return await self.compute_output_spec(inputs)
         messages: list[lm.Message] = self._prompt(inputs)
         left = self.max_tool_calls
-        with self._limited() as account:
+        with self._run_budget() as account:
             try:
                 for step in range(self.max_steps):
                     free = {"tool_choice": "auto"} if step and self.tool_choice not in (None, "auto", "none") else {}
@@ -148,7 +148,7 @@ class Agent(Generator[M]):
                 await tool(module.input_declaration(tool))
         return await super().compute_output_spec(inputs)
 
-    def _limited(self) -> Any:
+    def _run_budget(self) -> Any:
         """Return the budget block of one run."""
         return nullcontext() if self.budget is None else scope.budget(**self.budget)  # pyright: ignore[reportArgumentType]
 
@@ -171,7 +171,7 @@ class Agent(Generator[M]):
 
         async def work() -> None:
             for index, call in pending:  # shared: each worker takes the next call
-                results[index] = await self._answered(call)
+                results[index] = await self._tool_result(call)
 
         await flow.together(*[work] * min(self.parallel_tools, len(calls)))
         turns = [
@@ -183,7 +183,7 @@ class Agent(Generator[M]):
             content += [f"In the result of {call.name}, call {call.id}:", *media] if media else []
         return [*lm.turns([*turns, {"role": "user", "content": content}] if content else turns)]
 
-    async def _answered(self, call: data.ToolCall) -> tuple[str, list[Json]]:
+    async def _tool_result(self, call: data.ToolCall) -> tuple[str, list[Json]]:
         """Run one tool; return its result as text, or the error to report, and the media in the result."""
         media = list[Json]()
         try:

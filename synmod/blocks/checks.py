@@ -154,7 +154,7 @@ def must_return(kind: str, who: str, symbol: Any, name: str) -> None:
         raise SchemaError(f"{kind}: the {who} does not return {name!r}; it returns {', '.join(symbol.keys())}.")
 
 
-def returned(value: Any, name: str) -> Any:
+def field_of(value: Any, name: str) -> Any:
     """Return the value of a member's own field in its output; None if it is absent."""
     return one_value(value, name).get(_own_field(value, name) or name)
 

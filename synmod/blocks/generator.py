@@ -24,11 +24,12 @@ _SYNONYMS: Final = {
     **dict.fromkeys(
         ("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops", "recursion_limit"), "max_steps"
     ),
-    **dict.fromkeys(("functions", "toolkit"), "tools"), **dict.fromkeys(("demos", "few_shot"), "examples"),
+    **dict.fromkeys(("functions", "toolkit"), "tools"),
+    **dict.fromkeys(("demos", "few_shot"), "examples"),
     **dict.fromkeys(
         ("signature", "response_model", "output_type", "result_type", "output_schema", "output_model"), "data_model"
     ),
-}  # fmt: skip
+}
 """Keywords of other libraries, each with ours."""
 _ELSEWHERE: Final = {
     "tools": "an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)",
@@ -57,40 +58,40 @@ class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     sample: int | None
 
 
-def check_params(block: type[Module], given: Mapping[str, Json]) -> Json:
+def check_params(block: type[Module], keywords: Mapping[str, Json]) -> Json:
     """Return the sampling parameters among the keywords of a block with a model call.
 
     Raises:
         ConfigError: A keyword is neither one of the block nor a sampling parameter ('Did you mean').
         DataError: A sampling parameter is not JSON.
     """
-    if not given:
+    if not keywords:
         return {}
     spec = inspect.getfullargspec(block.__init__)
     own = [*spec.args[1:], *spec.kwonlyargs]
     for name, owner in _ELSEWHERE.items():
-        if name in given and name not in own:
+        if name in keywords and name not in own:
             raise ConfigError(f"{block.__name__}: {name!r} is {owner}.")
-    known = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
+    names = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
     for name, ours in _SYNONYMS.items():
-        if name in given and name not in own:
-            owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in known else ""
+        if name in keywords and name not in own:
+            owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in names else ""
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}{owner}?")
-    params = {name: value for name, value in given.items() if name not in known}
-    return lm.sampling_params(params, block.__name__, known)
+    params = {name: value for name, value in keywords.items() if name not in names}
+    return lm.sampling_params(params, block.__name__, names)
 
 
 class Form(NamedTuple):
     """The schemas of a generator: of the reply of its model, and of its output.
 
     Attributes:
-        asked: Symbol of the reply; None for plain text.
+        reply: Symbol of the reply; None for plain text.
         output: Symbol of the output.
         hidden: A field of the reply that is not in the output.
         reasoning: A field that the provider's native reasoning may fill.
     """
 
-    asked: data.SymbolicDataModel | None
+    reply: data.SymbolicDataModel | None
     output: data.SymbolicDataModel
     hidden: str | None = None
     reasoning: str | None = None
@@ -240,13 +241,13 @@ class Generator(Module, Generic[M]):
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
         vars(self).update(check_params(type(self), params))
-        given = self._record.arguments or {}
-        if (declared := given.get("data_model")) is not None:  # a file holds the model made from types, not the types
-            self._record.arguments = {**given, "data_model": _made_model(declared)}
+        arguments = self._record.arguments or {}
+        if (declared := arguments.get("data_model")) is not None:  # a file holds the model, not the types it is made of
+            self._record.arguments = {**arguments, "data_model": _model_from(declared)}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
-        asked = None if form.asked is None else data.schema_of(form.asked)
+        reply = None if form.reply is None else data.schema_of(form.reply)
         self._form, self._return_inputs = form, return_inputs
-        self._layout = lm.Layout(asked, template, prompt, system_from_inputs=system_from_inputs, layout=layout)
+        self._layout = lm.Layout(reply, template, prompt, system_from_inputs=system_from_inputs, layout=layout)
         if examples:
             self.check_examples(kind)
         self._settings: dict[str, Any] = {
@@ -259,14 +260,14 @@ class Generator(Module, Generic[M]):
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
         originals = {"instructions": instructions, "examples": examples}
         if instructions is None:
-            instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(asked)]))
+            instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(reply)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
             instructions = inspect.cleandoc(instructions)
         self.instructions = self.add_variable(
             instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
         )
         self.examples = self.add_variable(
-            _checked_examples(kind, examples),
+            _check_examples(kind, examples),
             schema=_examples_schema(data.schema_of(form.output)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
@@ -350,8 +351,8 @@ class Generator(Module, Generic[M]):
         model = self.language_model
         if not isinstance(model, lm.LanguageModel):
             model = lm.resolve_model(model, self._where)
-        asked, own = self._form.asked, {name: value for name, value in vars(self).items() if name in _SAMPLING}
-        schema = None if asked is None else data.schema_of(asked)
+        reply, own = self._form.reply, {name: value for name, value in vars(self).items() if name in _SAMPLING}
+        schema = None if reply is None else data.schema_of(reply)
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
 
     def _result(self, inputs: Any, reply: lm.LMReply) -> Any:
@@ -367,7 +368,7 @@ class Generator(Module, Generic[M]):
     def _outputs(self, reply: lm.LMReply) -> data.JsonDataModel[Any]:
         """Return the output for a valid reply."""
         form, json = self._form, reply.json
-        if form.asked is None:
+        if form.reply is None:
             if reply.finish_reason == "length":
                 cut = "the reply was cut off, and its beginning is the output; allow a longer one with max_tokens=..."
                 warnings.warn(f"{self._where}: {cut}", SynmodWarning, stacklevel=2)
@@ -396,11 +397,11 @@ def _form(data_model: Any, schema: Json, kind: str) -> Form:
     """Return the form for a declared output model; without one, the form for a reply in plain text."""
     if data_model is None and schema is None:
         return Form(None, data.symbol(data.schema_of(data.ChatMessage), data.ChatMessage))
-    output = declared_symbol(data_model, schema, kind)
+    output = symbol_of(data_model, schema, kind)
     return Form(output, output)
 
 
-def declared_symbol(data_model: Any, schema: Json, kind: str) -> data.SymbolicDataModel:
+def symbol_of(data_model: Any, schema: Json, kind: str) -> data.SymbolicDataModel:
     """Return the symbol of an output model: a class, symbol, value, schema, or a mapping from field to type.
 
     Raises:
@@ -412,11 +413,11 @@ def declared_symbol(data_model: Any, schema: Json, kind: str) -> data.SymbolicDa
             f"{kind}: the first argument declares the output, got the text {data_model!r:.60}. Write a data model, and "
             f"what to do as instructions: sm.{kind}(Answer, instructions='...')."
         )
-    declared, model = data.declaration(schema, _made_model(data_model), kind)
+    declared, model = data.declaration(schema, _model_from(data_model), kind)
     return data.symbol(declared, model)
 
 
-def _made_model(data_model: Any) -> Any:
+def _model_from(data_model: Any) -> Any:
     """Return a data model made from a mapping from field to type, or from one type; other declarations unchanged.
 
     Raises:
@@ -427,11 +428,11 @@ def _made_model(data_model: Any) -> Any:
     if not isinstance(data_model, Mapping):
         return data_model
     types = cast("Mapping[str, Any]", data_model)
-    if types and all(isinstance(each, str) for each in types.values()) and types.keys().isdisjoint(("type", "$ref")):
+    if types and all(isinstance(kind, str) for kind in types.values()) and types.keys().isdisjoint(("type", "$ref")):
         raise ArgumentError(
             f"{dict(types)!r:.200} has texts for types: write {{{next(iter(types))!r}: str}}, or a class."
         )
-    if not types or any(isinstance(each, _JSON) for each in types.values()):
+    if not types or any(isinstance(kind, _JSON) for kind in types.values()):
         return types
     for name in types:
         if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -443,7 +444,7 @@ def _made_model(data_model: Any) -> Any:
 
 def _model_of_types(name: str, base: type[data.DataModel], types: Mapping[str, Any]) -> type[data.DataModel]:
     """Return a data model with these fields, all of them required."""
-    fields: dict[str, Any] = {name: (each, ...) for name, each in types.items()}
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     try:
         return create_model(name, __base__=base, **fields)
     except PydanticSchemaGenerationError:
@@ -462,22 +463,22 @@ def object_schema(**fields: Any) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-def apart(schema: data.Schema) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_definitions(schema: data.Schema) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a schema to embed in another one, and the `$defs` that the other must have for it."""
     part = dict(data.portable(schema))
     return part, {"$defs": part.pop("$defs")} if "$defs" in part else {}
 
 
-def _checked_examples(kind: str, examples: Any) -> Any:
+def _check_examples(kind: str, examples: Any) -> Any:
     """Return the initial examples, checked.
 
     Raises:
         SchemaError: An example lacks `inputs` or `outputs`.
     """
-    listed: bool = isinstance(examples, (list, tuple))
-    for index, example in enumerate(cast("Sequence[object]", examples) if listed else ()):
-        named = isinstance(example, Mapping) and {"inputs", "outputs"} <= {*cast("Mapping[object, object]", example)}
-        if not named:
+    is_list: bool = isinstance(examples, (list, tuple))
+    for index, example in enumerate(cast("Sequence[object]", examples) if is_list else ()):
+        names = {*cast("Mapping[object, object]", example)} if isinstance(example, Mapping) else set[object]()
+        if not names >= {"inputs", "outputs"}:
             raise SchemaError(
                 f"{kind}: examples/{index} is {example!r:.100}; write "
                 '{"inputs": {...}, "outputs": {...}}, where both may be data models.'
@@ -487,7 +488,7 @@ def _checked_examples(kind: str, examples: Any) -> Any:
 
 def _examples_schema(output: data.Schema) -> data.Schema:
     """Return the schema of `[{"inputs": object, "outputs": ...}, ...]` for an output schema."""
-    outputs, definitions = apart(output)
+    outputs, definitions = split_definitions(output)
     return data.intern_schema(
         {"type": "array", "items": object_schema(inputs={"type": "object"}, outputs=outputs), **definitions}
     )
@@ -573,7 +574,7 @@ class ChainOfThought(Generator[M]):
         **options: Unpack[GeneratorOptions],
     ) -> None:
         check_params(type(self), options)  # first: a misspelt keyword may be why `data_model` is missing
-        answer = declared_symbol(data_model, schema, type(self).__name__)
+        answer = symbol_of(data_model, schema, type(self).__name__)
         thought = data.ops.concat(Thinking.to_symbolic_data_model(), answer)
         form: Any = Form(thought, thought, reasoning="thinking")
         if not return_thinking:
@@ -626,6 +627,6 @@ class SelfCritique(Generator[Any]):
     ) -> None:
         judged = Critique.to_symbolic_data_model()
         if data_model is not None or schema is not None:
-            judged = data.ops.concat(declared_symbol(data_model, schema, type(self).__name__), judged)
+            judged = data.ops.concat(symbol_of(data_model, schema, type(self).__name__), judged)
         options.setdefault("return_inputs", True)
         super().__init__(judged, **options)

@@ -14,7 +14,7 @@ from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, Mod
 
 from . import checks
 from .checks import R, Returning
-from .generator import Form, Generator, GeneratorOptions, apart, check_params, object_schema
+from .generator import Form, Generator, GeneratorOptions, check_params, object_schema, split_definitions
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -76,16 +76,16 @@ class Decision(Generator[Any]):
 
 def _meanings(labels: Any, kind: str) -> dict[str, str]:
     """Return each label with its meaning, `""` if none is given."""
-    given: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     if isinstance(labels, (list, tuple)):
-        given = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]  (users)
+        pairs = [(label, "") for label in labels]  # pyright: ignore[reportUnknownVariableType]  (users)
     elif isinstance(labels, Mapping):
-        given = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]  (likewise)
-    if not given:
-        wanted = "a non-empty list of strings, or a mapping from label to meaning"
-        raise ConfigError(f"{kind}: labels is {labels!r:.100}; write {wanted}.")
+        pairs = list(labels.items())  # pyright: ignore[reportUnknownArgumentType]  (likewise)
+    if not pairs:
+        forms = "a non-empty list of strings, or a mapping from label to meaning"
+        raise ConfigError(f"{kind}: labels is {labels!r:.100}; write {forms}.")
     meanings: dict[str, str] = {}
-    for label, meaning in given:
+    for label, meaning in pairs:
         if not isinstance(label, str) or not isinstance(meaning, str):
             raise ConfigError(f"{kind}: the label {label!r}, or its meaning {meaning!r}, is not a string.")
         if label in meanings:
@@ -96,9 +96,9 @@ def _meanings(labels: Any, kind: str) -> dict[str, str]:
 
 def _instructions(meanings: Mapping[str, str], question: str | None, multiple: bool) -> str:
     """Return the question, then the labels with their meanings, one per line."""
-    asked = question or f"Decide which {'labels fit' if multiple else 'label fits'} the inputs."
+    task = question or f"Decide which {'labels fit' if multiple else 'label fits'} the inputs."
     lines = [f"- {label}: {meaning}" if meaning else f"- {label}" for label, meaning in meanings.items()]
-    return "\n".join([asked, "", "Labels:", *lines])
+    return "\n".join([task, "", "Labels:", *lines])
 
 
 def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, with_thinking: bool) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Branch(Returning[R]):
         own: Any = {key: options.pop(key) for key in ModuleOptions.__annotations__ if key in options}
         super().__init__(**own)
         check_params(Branch, options)
-        modules, meanings = _apart(branches)
+        modules, meanings = _split_descriptions(branches)
         self.inject, self.return_decision, self.multiple, self.merge = inject, return_decision, multiple, merge
         self.decision: Module = Decision(
             meanings, question=question, multiple=multiple, with_thinking=with_thinking, **options
@@ -210,24 +210,24 @@ class Branch(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Decide, then run the chosen branches."""
         decision: Any = await self.decision(inputs)
-        taken: Any = ()
+        labels: Any = ()
         if decision is not None:
-            taken = checks.returned(decision, "choices") if self.multiple else (checks.returned(decision, "choice"),)
-        given = data.ops.concat(inputs, decision) if self.inject and taken else inputs
-        return self._result(decision, await _take(self.branches, taken, given))
+            labels = checks.field_of(decision, "choices") if self.multiple else (checks.field_of(decision, "choice"),)
+        passed = data.ops.concat(inputs, decision) if self.inject and labels else inputs
+        return self._result(decision, await _take(self.branches, labels, passed))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return a symbol for the output of any branch, or one symbol per branch."""
         decision: Any = await self.decision(inputs)
-        given = data.ops.concat(inputs, decision) if self.inject else inputs
-        return self._result(decision, await side_by_side(self.branches.values(), given))
+        passed = data.ops.concat(inputs, decision) if self.inject else inputs
+        return self._result(decision, await side_by_side(self.branches.values(), passed))
 
     def _result(self, decision: Any, outputs: Sequence[Any]) -> Any:
         """Return the outputs in the requested form."""
         if not self.merge:
             return (decision, *outputs) if self.return_decision else tuple(outputs)
-        one = _merged(outputs, several=self.multiple)
-        return (decision, one) if self.return_decision else one
+        output = _merge(outputs, several=self.multiple)
+        return (decision, output) if self.return_decision else output
 
 
 @execution_of.register(Branch)
@@ -313,7 +313,7 @@ class Route(Returning[R]):
     ) -> None:
         super().__init__(**options)
         self.module = checks.member("Route", "module", module)
-        self.routes = _checked_routes("Route", "routes", routes)
+        self.routes = _check_routes("Route", "routes", routes)
         self.key = checks.field_name("Route", "key", key)
         self.default = None if default is None else checks.one_of("Route", "default", default, tuple(self.routes))
         self.inject, self.merge = inject, merge
@@ -323,21 +323,21 @@ class Route(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Call the module, then run the route that its value selects."""
         value = await self.module(inputs)
-        given = inputs if value is None or not self.inject else data.ops.concat(inputs, value)
-        outputs = await _take(self.routes, () if value is None else (self._selected(value),), given)
-        return _merged(outputs) if self.merge else tuple(outputs)
+        passed = inputs if value is None or not self.inject else data.ops.concat(inputs, value)
+        outputs = await _take(self.routes, () if value is None else (self._select(value),), passed)
+        return _merge(outputs) if self.merge else tuple(outputs)
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return a symbol for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
         self._check_key(value)
         outputs = await side_by_side(self.routes.values(), data.ops.concat(inputs, value) if self.inject else inputs)
-        return _merged(outputs) if self.merge else tuple(outputs)
+        return _merge(outputs) if self.merge else tuple(outputs)
 
     def _check_key(self, value: Any) -> None:
         checks.must_have("Route", "the value of its module", value, self.key)
 
-    def _selected(self, value: Any) -> str:
+    def _select(self, value: Any) -> str:
         """Return the route that a value selects.
 
         Raises:
@@ -407,12 +407,12 @@ class Guard(Module):
         verdict = await self.check(inputs)
         if verdict is None:
             raise CallError("Guard: the check returned None; it must return whether the inputs are `allowed`.")
-        allowed = checks.returned(verdict, "allowed")
+        allowed = checks.field_of(verdict, "allowed")
         if not isinstance(allowed, bool):
             raise CallError(f"Guard: the check's `allowed` is {allowed!r:.100}; it must be true or false.")
         if allowed or self.on_block == "none":
             return inputs if allowed else None
-        reason = checks.returned(verdict, "reason") or "the check returned no reason"
+        reason = checks.field_of(verdict, "reason") or "the check returned no reason"
         raise GuardError(f"Guard: the inputs are blocked: {reason}")
 
     async def compute_output_spec(self, inputs: Any) -> Any:
@@ -464,13 +464,13 @@ class Fallback(Returning[R]):
 
     async def call(self, inputs: Any) -> Any:
         """Call the members until one succeeds."""
-        preferred, *others = self.modules
+        preferred, *rest = self.modules
         try:
             return await preferred(inputs)
         except self.on as error:
             failure = error
         try:
-            for module in others:
+            for module in rest:
                 try:
                     return await module(inputs)
                 except self.on as error:
@@ -485,16 +485,18 @@ class Fallback(Returning[R]):
         for module, output in zip(self.modules, outputs, strict=True):
             if isinstance(output, (list, tuple, dict)):
                 raise SchemaError(f"Fallback: {module.name!r} returns {output!r:.200}; it must return one data model.")
-        return _merged(outputs)
+        return _merge(outputs)
 
 
 @execution_of.register(Fallback)
 def execution_of_fallback(fallback: Fallback[Any]) -> Execution:
     """Return the members as alternatives: the stashes and pops of a failed member are undone."""
-    return Execution("one of", tuple(ChildAt(("modules", index), each) for index, each in enumerate(fallback.modules)))
+    return Execution(
+        "one of", tuple(ChildAt(("modules", index), module) for index, module in enumerate(fallback.modules))
+    )
 
 
-def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
+def _check_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
     """Return the modules by label, checked.
 
     Raises:
@@ -510,10 +512,10 @@ def _checked_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
     return checked
 
 
-def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
+def _split_descriptions(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
     """Return the modules, and the descriptions, by label."""
     if not isinstance(branches, Mapping):
-        return _checked_routes("Branch", "branches", branches), {}
+        return _check_routes("Branch", "branches", branches), {}
     modules: dict[str, Any] = {}
     meanings: dict[str, str] = {}
     for label, branch in cast("Mapping[Any, Any]", branches).items():
@@ -521,7 +523,7 @@ def _apart(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise ConfigError(f"Branch: branches[{label!r:.100}] must be a module, or (description, module).")
         meanings[label], modules[label] = pair
-    return _checked_routes("Branch", "branches", modules), meanings
+    return _check_routes("Branch", "branches", modules), meanings
 
 
 def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
@@ -529,11 +531,11 @@ def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
     return Execution("one of", tuple(ChildAt((attribute, label), module) for label, module in routes.items()))
 
 
-async def _take(routes: Mapping[str, Module], taken: Collection[str], inputs: Any) -> list[Any]:
+async def _take(routes: Mapping[str, Module], labels: Collection[str], inputs: Any) -> list[Any]:
     """Return the outputs of the routes taken, which run concurrently; None for the others."""
-    outputs = await flow.together(*(partial(module, inputs) for label, module in routes.items() if label in taken))
-    given = iter(outputs)
-    return [next(given) if label in taken else None for label in routes]
+    outputs = await flow.together(*(partial(module, inputs) for label, module in routes.items() if label in labels))
+    results = iter(outputs)
+    return [next(results) if label in labels else None for label in routes]
 
 
 async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
@@ -541,15 +543,15 @@ async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
     outputs: list[Any] = []
     attempts: list[CallAttempt] = []
     for module in modules:
-        with attempt() as one:
+        with attempt() as trial:
             outputs.append(await module(inputs))
-        attempts.append(one)
-    for one in attempts:
-        one.keep()
+        attempts.append(trial)
+    for trial in attempts:
+        trial.keep()
     return outputs
 
 
-def _merged(outputs: Sequence[Any], *, several: bool = False) -> Any:
+def _merge(outputs: Sequence[Any], *, several: bool = False) -> Any:
     """Return the only output that is not None; if there may be several, their merge."""
     if len(outputs) == 1:
         return outputs[0]
@@ -634,13 +636,13 @@ class Parallel(Returning[R]):
         """
         if data.is_symbolic(inputs):
             return await self.compute_output_spec(inputs)
-        return self._merged(await flow.together(*(partial(module, inputs) for module in self.modules)))
+        return self._merge(await flow.together(*(partial(module, inputs) for module in self.modules)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the outputs of the members, merged."""
-        return self._merged([await module(inputs) for module in self.modules])
+        return self._merge([await module(inputs) for module in self.modules])
 
-    def _merged(self, outputs: list[Any]) -> Any:
+    def _merge(self, outputs: list[Any]) -> Any:
         """Return the outputs as a tuple, or merged; a single output needs no merge."""
         if self.merge is None:
             return tuple(outputs)
@@ -732,11 +734,11 @@ class Map(Returning[R]):
     async def call(self, inputs: Any) -> Any:
         """Call the module on every item."""
         if self.field is None:
-            return await self._mapped(self._list(inputs))
+            return await self._map_items(self._list(inputs))
         schema = data.items_of(data.schema_of(inputs), self.field)
         items = inputs.get(self.field)
         objects: list[Any] = [item if is_object(item) else frozen({"value": item}) for item in items or ()]
-        results = await self._mapped([data.wrap(item, schema) for item in objects])
+        results = await self._map_items([data.wrap(item, schema) for item in objects])
         for index, result in enumerate(results):
             if result is None:
                 raise CallError(
@@ -755,14 +757,14 @@ class Map(Returning[R]):
         output = self._result_symbol(await self.module(data.symbol(data.items_of(data.schema_of(inputs), self.field))))
         return data.symbol(data.with_items(data.schema_of(inputs), self.field, data.schema_of(output)))
 
-    async def _mapped(self, items: list[Any]) -> list[Any]:
+    async def _map_items(self, items: list[Any]) -> list[Any]:
         """Return the result for each item."""
         pool = flow.map_concurrently(
             self.module, items, concurrency=self.concurrency, on_error=self.on_error, progress=False
         )
         async with pool as results:
-            found = [result async for result in results]
-        return _collected(found) if self.on_error == "collect" else found
+            outputs = [result async for result in results]
+        return _collect(outputs) if self.on_error == "collect" else outputs
 
     def _list(self, inputs: Any) -> list[Any]:
         """Return the inputs as a list of items."""
@@ -775,7 +777,7 @@ class Map(Returning[R]):
 
     def _result_symbol(self, output: Any) -> Any:
         """Return the symbol of one result."""
-        return data.symbol(_collecting_schema(data.schema_of(output))) if self.on_error == "collect" else output
+        return data.symbol(_schema_of_collect(data.schema_of(output))) if self.on_error == "collect" else output
 
 
 def common_schema(values: Iterable[Any]) -> data.Schema | None:
@@ -786,15 +788,15 @@ def common_schema(values: Iterable[Any]) -> data.Schema | None:
     return schemas[0] if schemas else None
 
 
-def _collecting_schema(item: data.Schema | None) -> data.Schema:
+def _schema_of_collect(item: data.Schema | None) -> data.Schema:
     """Return the schema of `{"value": item or null, "error": null or {"type", "message"}}`; `item` is None for none."""
-    value, definitions = apart(item) if item is not None else (_NULL, {})
+    value, definitions = split_definitions(item) if item is not None else (_NULL, {})
     return data.intern_schema({**object_schema(value={"anyOf": [value, _NULL]}, error=_ERROR), **definitions})
 
 
-def _collected(results: list[Any]) -> list[Any]:
+def _collect(results: list[Any]) -> list[Any]:
     """Return results, including None and `Failed`, as data with one schema."""
-    schema = _collecting_schema(common_schema(x for x in results if x is not None and not isinstance(x, flow.Failed)))
+    schema = _schema_of_collect(common_schema(x for x in results if x is not None and not isinstance(x, flow.Failed)))
     return [data.wrap(frozen(_record(result)), schema) for result in results]
 
 

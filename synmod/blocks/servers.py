@@ -152,8 +152,8 @@ async def _list_tools(client: Any, only: Collection[str] | None) -> list[Any]:
     names = [tool.name for tool in tools]
     for name in [only] if isinstance(only, str) else only:
         if name not in names or isinstance(only, str):
-            wanted = f"wanted a list of names of {', '.join(map(repr, names))}"
-            raise errors.ConfigError(f"mcp_tools: only: got {name!r:.100}, {wanted}.{did_you_mean(name, names)}")
+            form = f"wanted a list of names of {', '.join(map(repr, names))}"
+            raise errors.ConfigError(f"mcp_tools: only: got {name!r:.100}, {form}.{did_you_mean(name, names)}")
     return [tool for tool in tools if tool.name in only]
 
 
@@ -201,14 +201,14 @@ def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
         if result.is_error:
             raise errors.ToolError(f"{name}: {text}")
         media = [*filter(None, map(_media, result.content))]
-        json: Json = text if media else _structured(result.structured_content, text)
+        json: Json = text if media else _structure_of(result.structured_content, text)
         is_wrapped = is_object(json) and json.keys() == {"result"}  # as servers wrap plain values
         return WithMedia(json["result"] if is_wrapped else json, media)
 
     return run
 
 
-def _structured(content: Any, text: str) -> Json:
+def _structure_of(content: Any, text: str) -> Json:
     """Return the structured part of a result; a text where there is none, or it is not JSON."""
     try:
         return text if content is None else data.frozen(content)

@@ -22,10 +22,10 @@ from .generator import object_schema
 _RESULT_TITLE: Final = "ToolResult"
 
 
-def _result_schema(result: Json, **others: Json) -> data.Schema:
+def _result_schema(result: Json, **more: Json) -> data.Schema:
     """Return the schema of the output of a tool whose function does not return a data model."""
     schema = object_schema(result=result)
-    return data.intern_schema({"title": _RESULT_TITLE, **schema, "properties": {"result": result, **others}})
+    return data.intern_schema({"title": _RESULT_TITLE, **schema, "properties": {"result": result, **more}})
 
 
 class WithMedia(NamedTuple):
@@ -113,8 +113,8 @@ class Tool(Module):
             raise errors.ConfigError(f"Tool: {fn!r:.100} is a {kind}; write a function that returns its result.")
         called = getattr(function if isinstance(fn, partial) else fn, "__name__", None) if name is None else name
         if not isinstance(called, str) or not _NAME.fullmatch(called):
-            wanted = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
-            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {wanted}.")
+            remedy = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
+            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {remedy}.")
         if description is None:
             description = module.first_paragraph(inspect.getdoc(function))
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
@@ -212,8 +212,10 @@ def _media_schema(result: Any) -> dict[str, Json]:
         return {"prefixItems": items} if any(items) else {}
     parts: Any = result if is_object(result) else {}
     if isinstance(result, BaseModel):
-        named = type(result).model_fields.items()
-        parts = {field.serialization_alias or field.alias or name: getattr(result, name) for name, field in named}
+        fields_by_name = type(result).model_fields.items()
+        parts = {
+            field.serialization_alias or field.alias or name: getattr(result, name) for name, field in fields_by_name
+        }
     elif is_dataclass(result) and not isinstance(result, type):
         parts = {field.name: getattr(result, field.name) for field in fields(result)}
     properties = {name: schema for name, part in parts.items() if (schema := _media_schema(part))}
@@ -296,17 +298,17 @@ def _arguments_model(
     """
     function, bound = _function(fn), frozenset(fn.keywords if isinstance(fn, partial) else ())
     descriptions, hints = _descriptions(function), module.resolve_annotations(function)
-    named, declared = dict[str, str](), dict[str, Any]()
+    field_names, declared = dict[str, str](), dict[str, Any]()
     for index, (parameter, own) in enumerate(parameters.items()):
         if parameter in bound or (parameter not in hints and own.default is not own.empty):
             continue
-        named[parameter] = f"argument_{index}_{parameter}"
+        field_names[parameter] = f"argument_{index}_{parameter}"
         hint, default = hints.get(parameter, Any), own.default
         texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
         text = next(iter(texts), descriptions.get(parameter))
         if text and not _is_described(hint):
             hint = Annotated[hint, Field(description=text)]
-        declared[named[parameter]] = (hint, ... if default is own.empty else _default(default))
+        declared[field_names[parameter]] = (hint, ... if default is own.empty else _default(default))
     try:
         model = create_model(name, __base__=_Arguments, **declared)
         data.schema_of(model)
@@ -315,7 +317,7 @@ def _arguments_model(
     except errors.SchemaError as error:
         fault = re.sub(r"\bargument_\d+_", "", str(error))
         raise errors.ConfigError(f"Tool: the types of {name} have no schema: {fault}") from None
-    return model, named
+    return model, field_names
 
 
 def _is_described(hint: Any) -> bool:
@@ -358,6 +360,6 @@ def _descriptions(fn: Any) -> dict[str, str]:
     text = f"{inspect.getdoc(fn) or ''}\n"
     entries = [*re.finditer(_SPHINX, text, re.MULTILINE)]
     for section, entry in zip(_SECTIONS, _ENTRIES, strict=True):
-        if found := re.search(section, text, re.MULTILINE):
-            entries += re.finditer(entry, found[1], re.MULTILINE)
+        if match := re.search(section, text, re.MULTILINE):
+            entries += re.finditer(entry, match[1], re.MULTILINE)
     return {name.strip(): " ".join(entry["text"].split()) for entry in entries for name in entry["name"].split(",")}
