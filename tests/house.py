@@ -229,6 +229,8 @@ def hops():
 
 def table():
     """Return the whole table as text."""
+    from tests import words
+
     files = chapters()
     circles = cycles(files)
     rows = [f"{'room':<10}{'files':>7}{'lines':>8}{'longest function':>18}{'largest cycle':>15}"]
@@ -249,6 +251,7 @@ def table():
     rows += [f"  {name}: {reason}" for name, reason in KNOWN_PRIVATE.items()]
     rows += [f"  ! {file}:{line} {name}" for name, file, line in unknown]
     rows += [f"files touched by {name}: {count}" for name, count in hops().items()]
+    rows += [f"{name}: {count:.3g}" for name, count in words.measure().items()]
     return "\n".join(rows)
 
 
