@@ -162,7 +162,7 @@ class Retry(Returning[R]):
         first, failures = lm.current_sample() * self.attempts, list[str]()
         while True:
             try:
-                with lm.drawing(first + len(failures)):
+                with lm.sample_number(first + len(failures)):
                     return await self.module(inputs)
             except self.on as error:
                 if len(failures) == self.attempts - 1:
@@ -398,7 +398,7 @@ def _samples(
     first = lm.current_sample() * n
 
     async def draw(number: int) -> _Sample | None:
-        with lm.drawing(first + number), attempt() as trial:
+        with lm.sample_number(first + number), attempt() as trial:
             output = await module(inputs)
             return None if output is None else _Sample(output, await value_of(output), trial)
 

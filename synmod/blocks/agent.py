@@ -87,7 +87,7 @@ class Agent(Generator[M]):
         if not isinstance(tools, (list, tuple)) or not tools:
             raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a non-empty list of tools.")
         bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in tools]
-        self._functions = lm.offered([_function_schema(tool) for tool in bound], "Agent")
+        self._functions = lm.function_schemas([_function_schema(tool) for tool in bound], "Agent")
         self.tools = {tool.name: tool for tool in bound}
         self.max_steps = checks.whole("Agent", "max_steps", max_steps)
         self.max_tool_calls = checks.whole("Agent", "max_tool_calls", max_tool_calls)

@@ -78,7 +78,7 @@ def check_params(block: type[Module], keywords: Mapping[str, Json]) -> Json:
             owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in names else ""
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}{owner}?")
     params = {name: value for name, value in keywords.items() if name not in names}
-    return lm.sampling_params(params, block.__name__, names)
+    return lm.check_sampling(params, block.__name__, names)
 
 
 class Form(NamedTuple):

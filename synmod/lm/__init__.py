@@ -11,14 +11,15 @@ from synmod.scope import Usage
 from .relay import LMStream, stream
 from .chat_completions import chat_body, reply_of
 from .failures import http_error
-from .embedding import EmbeddingModel, embedding_model_from
+from .embedding import EmbeddingModel, resolve_embedding_model
 from .model import (
-    EmbeddedModels, LanguageModel, NoConnection, SharedModel, TextRules, shared_model, text_rules, unbound_model,
-    check_sample, current_language_model, current_sample, current_stand_ins, default_language_model, drawing,
+    EmbeddedModels, LanguageModel, NoConnection, SharedModel, TextRules, model_of_kind, text_rules, unbound_model,
+    check_sample, current_language_model, current_sample, current_stand_ins, default_language_model, sample_number,
     model_from, models_in_force, resolve_model, set_default_language_model, use_language_models,
 )
+from .limits import Limit
 from .options import (
-    MODEL_STRING, SAMPLING, Limit, Sampling, check_structured, environment_secrets, sampling_params,
+    MODEL_STRING, SAMPLING, Sampling, check_structured, environment_secrets, check_sampling,
 )
 from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, jinja_prompt
 from .words import (
@@ -27,19 +28,19 @@ from .words import (
 from .chat_layout import guarded, instructions_in
 from .records import (
     Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
-    estimated_usage, message, request_content, turns,
+    estimate_usage, message, request_content, turns,
 )
-from .replies import function_schema, offered
+from .replies import function_schema, function_schemas
 
 __all__ = [
     "LAYOUTS", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddedModels", "EmbeddingModel",
     "EmbeddingReply", "EmbeddingRequest", "LMChunk", "LMReply", "LMRequest", "LMStream", "LanguageModel", "Layout",
     "Limit", "Message", "NoConnection", "Sampling", "SharedModel", "Slots", "TextRules", "Usage", "alternatives",
-    "chat_body", "check_sample", "check_structured", "current_language_model", "current_sample", "current_stand_ins",
-    "default_instructions", "default_language_model", "drawing", "embedding_model_from", "environment_secrets",
-    "estimate_text", "estimated_usage", "fields_of", "function_schema", "guarded", "http_error", "in_order",
-    "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "models_in_force",
-    "offered", "reply_of", "request_content", "resolve_model", "resolved", "sampling_params",
-    "set_default_language_model", "shared_model", "stream", "text_rules", "turns", "unbound_model",
+    "chat_body", "check_sample", "check_sampling", "check_structured", "current_language_model", "current_sample",
+    "current_stand_ins", "default_instructions", "default_language_model", "environment_secrets", "estimate_text",
+    "estimate_usage", "fields_of", "function_schema", "function_schemas", "guarded", "http_error", "in_order",
+    "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "model_of_kind",
+    "models_in_force", "reply_of", "request_content", "resolve_embedding_model", "resolve_model", "resolved",
+    "sample_number", "set_default_language_model", "stream", "text_rules", "turns", "unbound_model",
     "use_language_models", "without_media",
 ]

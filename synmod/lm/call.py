@@ -1,15 +1,14 @@
 """One call of a model, from a checked request to its reply; each function wraps the next one.
 
-`answer` tries a model and its fallbacks, `reported` notifies hooks and counts, `_remembered` looks in the cache, `once`
-joins equal calls, `_valid` reads and repairs the reply, `answered` is the one retry loop, `_limited` waits for room
-under the limit, `_sent` reserves budgets, `_exchanged` sends one request to the adapter.
+`call_with_fallbacks` > `call_model` > `reply_from_cache` > `join_equal_call` > `request_valid_reply` >
+`send_with_retries` (the one retry loop) > `send_within_limit` > `send_within_budgets` > `send_once`.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,8 @@ from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_cal
 
 from . import records, replies
 from .chat_layout import with_less_of_reply
-from .options import Limit, shortened
+from .limits import Limit
+from .options import shorten
 from .prompt import REPAIR_OPENING
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay
@@ -53,7 +53,7 @@ _FAULTS: Final = {
     "schema": "the reply does not satisfy the schema",
     "empty": "the reply is empty",
     "tool": "the reply does not call the tools as they are offered",
-    "refused": "the model, or the content filter of the provider, refused to answer",
+    "refused": "the model, or the content filter of the provider, refused to call_with_fallbacks",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
 _NO_CALLS: Final = (
@@ -70,7 +70,7 @@ class ModelCall:
         self.model = model
         self.timeout_s = timeout_s
         self.is_last = is_last  # whether no fallback is left, so that a server that starts is worth waiting for
-        self.allowed = model.attempts  # how many requests may be sent
+        self.most_requests = model.attempts  # how many requests may be sent
         self.ambient = scope.ambient()
         self.frame: CallFrame | None = current_call()
         self.phase = scope.phase_in(self.ambient, self.frame)
@@ -78,12 +78,12 @@ class ModelCall:
         self.started = self.limited_from = self.clock.now()
         self.attempts: list[Attempt] = []
         self.requests = 0
-        self.used = NO_USAGE
+        self.total_usage = NO_USAGE
         self.waited_s = 0.0
         self.relay: Relay | None = None  # delivers the pieces of a streamed reply
-        self.over = False  # `timeout_s` has passed
-        self.scopes: list[aio.deadline_scope] = []  # the blocks of `bounded` under way
-        self.note = ""  # why a transient failure was not retried
+        self.has_timed_out = False  # `timeout_s` has passed
+        self.scopes: list[aio.deadline_scope] = []  # the blocks of `wait_for` under way
+        self.no_retry_reason = ""  # why a transient failure was not retried
 
     @property
     def path(self) -> str:
@@ -93,7 +93,7 @@ class ModelCall:
     @property
     def has_begun(self) -> bool:
         """Whether a piece of the reply was delivered, so that the request cannot be sent again."""
-        return self.relay is not None and self.relay.begun is not None
+        return self.relay is not None and self.relay.first_chunk_at is not None
 
     @property
     def elapsed_s(self) -> float:
@@ -102,9 +102,9 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the answered requests, with this number of calls."""
-        if (self.used.calls, self.used.requests) == (calls, self.requests):
-            return self.used
-        return replace(self.used, calls=calls, requests=self.requests)
+        if (self.total_usage.calls, self.total_usage.requests) == (calls, self.requests):
+            return self.total_usage
+        return replace(self.total_usage, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float:
         """Return how long the call may still take; infinity where nothing limits it."""
@@ -127,11 +127,11 @@ class ModelCall:
             check(request)
         if (prepare := getattr(adapter, "prepare", None)) is not None:
             limit, self.timeout_s = self.timeout_s, None
-            await self.bounded(prepare(request))
+            await self.wait_for(prepare(request))
             self.timeout_s, self.limited_from = limit, self.clock.now()
 
-    async def bounded(self, waiting: Awaitable[T], attempt_s: float = inf) -> T:
-        """Await `waiting` within the time limits of the call and the attempt.
+    async def wait_for(self, result: Awaitable[T], attempt_s: float = inf) -> T:
+        """Await `result` within the time limits of the call and the attempt.
 
         Raises:
             ModelTimeout: `timeout_s` or `attempt_timeout_s` is over.
@@ -139,22 +139,22 @@ class ModelCall:
         """
         limit = min(self.seconds_left(), attempt_s)
         if limit == inf:
-            return await waiting
+            return await result
         with aio.deadline_scope(limit) as block:
             self.scopes.append(block)
             try:
-                return await waiting
+                return await result
             finally:
                 self.scopes.remove(block)
         # Reached only when the scope has expired: it swallows its own cancellation.
         check_deadline(self.frame or "", self.ambient)
         if limit == attempt_s:
             raise errors.ModelTimeout(f"no reply within attempt_timeout_s={attempt_s:g}")
-        self.over = True
+        self.has_timed_out = True
         raise errors.ModelTimeout(f"no reply within timeout_s={self.timeout_s:g}")
 
     @contextmanager
-    def untimed(self, began: float) -> Generator[None]:
+    def exclude_time(self, began: float) -> Generator[None]:
         """Take the time from `began` to the end of a block, in which a reader is busy, from no limit of the call."""
         blocks = list(self.scopes)
         for block in blocks:
@@ -171,18 +171,20 @@ class ModelCall:
         scrub = self.model.secrets.scrub
         error.model, error.attempts, error.elapsed_s = self.model.model, self.requests, self.elapsed_s
         error.path, error.phase, error.streamed = self.path, self.phase, self.has_begun
-        error.provider_message = shortened(scrub(error.provider_message))
+        error.provider_message = shorten(scrub(error.provider_message))
         error.request_id = error.request_id and scrub(error.request_id)
         if isinstance(error, errors.BadReplyError):
             error.text = scrub(error.text)
             error.errors = tuple((scrub(pointer), scrub(problem)) for pointer, problem in error.errors)
         module = "" if self.frame is None else f"module: {with_label(self.path, self.frame.name)}   "
-        error.ending = "\n  ".join(["", *filter(None, [self.note]), f"{module}requests sent: {self.requests}"])
+        error.ending = "\n  ".join(
+            ["", *filter(None, [self.no_retry_reason]), f"{module}requests sent: {self.requests}"]
+        )
         room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
-        error.args = (shortened(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
+        error.args = (shorten(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
 
 
-async def answer(
+async def call_with_fallbacks(
     models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest], timeout_s: float | None
 ) -> LMReply:
     """Return the reply of the first model that succeeds; each is called with its own settings and timeout.
@@ -195,7 +197,7 @@ async def answer(
     for model in models:
         try:
             seconds = timeout_s or model.settings.timeout_s
-            return await reported(model, request_to(model), seconds, _remembered, is_last=model is models[-1])
+            return await call_model(model, request_to(model), seconds, reply_from_cache, is_last=model is models[-1])
         except (errors.ModelError, errors.ConfigError) as error:
             if first is not None:
                 errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
@@ -212,7 +214,7 @@ async def answer(
         del first  # its traceback holds this frame: neither may keep the other alive
 
 
-async def reported(
+async def call_model(
     model: SharedModel,
     request: Q,
     timeout_s: float | None,
@@ -220,21 +222,25 @@ async def reported(
     *,
     is_last: bool = True,
 ) -> R:
-    """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
+    """Answer a request by this model alone; hooks, counters and meters are notified join_equal_call per call."""
     call = ModelCall(model, timeout_s, is_last=is_last)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, NO_USAGE
     try:
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
-        streams = [each for each in STREAMS.get() if each.is_read_here]
+        streams = [stream for stream in STREAMS.get() if stream.is_read_here]
         if streams and isinstance(request, LMRequest):
-            call.relay = Relay(streams, request, listeners, place_of(call.frame, call.phase), call.clock, call.untimed)
+            call.relay = Relay(
+                streams, request, listeners, place_of(call.frame, call.phase), call.clock, call.exclude_time
+            )
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, even one that never waits
         reply = await work(call, request)
+        if call.relay is not None:
+            reply = cast("R", await call.relay.finish(cast("LMReply", reply), call.started))
         if isinstance(reply, LMReply) and reply.message is not None:
-            records.written_by(reply.message, model.settings.server)
+            records.set_author(reply.message, model.settings.server)
         usage = reply.usage
         model.counters.count(call.phase, usage, failed=False, cached=reply.cached)
         return reply
@@ -261,20 +267,14 @@ async def reported(
         failure = call.relay = None  # a traceback holds this frame, the relay the call: none may keep another alive
 
 
-async def _remembered(call: ModelCall, request: LMRequest) -> LMReply:
-    """Return a valid reply, from the cache if the model has one; deliver its last piece if it is streamed."""
-    reply = await _found_or_asked(call, request)
-    return reply if call.relay is None else await call.relay.finish(reply, call.started)
-
-
-async def _found_or_asked(call: ModelCall, request: LMRequest) -> LMReply:
+async def reply_from_cache(call: ModelCall, request: LMRequest) -> LMReply:
     """Return the cached reply, or that of an equal call under way; request one if there is neither.
 
-    A reply is cached before it is returned, unless it was cut off or quotes a secret.
+    A new reply is cached before it is returned, unless it was cut off or quotes a secret.
     """
     if (cache := call.model.cache) is None:
         await call.prepare(request)
-        return await _valid(call, request)
+        return await request_valid_reply(call, request)
     key = request_key(call.model, request)
 
     async def find() -> LMReply | None:
@@ -285,23 +285,23 @@ async def _found_or_asked(call: ModelCall, request: LMRequest) -> LMReply:
         wants_object = request.schema is not None and request.schema.get("type") == "object" and not reply.tool_calls
         return None if wants_object and not is_object(reply.json) else reply
 
-    if (found := await find()) is not None:
-        return found
+    if (cached := await find()) is not None:
+        return cached
     await call.prepare(request)
 
     async def ask() -> LMReply:
-        if (found := await find()) is not None:  # an equal call may just have ended
-            return found
-        reply = await _valid(call, request)
+        if (cached := await find()) is not None:  # an equal call may just have ended
+            return cached
+        reply = await request_valid_reply(call, request)
         if reply.finish_reason != "length" and (entry := records.entry_of(reply)) is not None:
             text = dump_json(entry)
-            if without_secrets(text, call.model.secrets.known()) == text:
+            if without_secrets(text, call.model.secrets.hidden_texts()) == text:
                 await cache.keep(key, entry)
         return reply
 
-    reply = await once(call, key, ask)
+    reply = await join_equal_call(call, key, ask)
     if reply.cached and replies.faults_of_class(request, reply.json):  # of an equal call with another class
-        reply = await once(call, (key, request.data_model), ask)
+        reply = await join_equal_call(call, (key, request.data_model), ask)
     return reply
 
 
@@ -326,7 +326,7 @@ def request_key(model: SharedModel, request: LMRequest) -> str:
     return key_of([records.request_content(request, model.adapter), settings.base, settings.extra_body])
 
 
-async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
+async def join_equal_call(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) -> R:
     """Return the result of `ask`, run by this call or by an equal one under way on the same cache, which pays for it.
 
     If the call that runs `ask` exceeds its own time or budget, or its stream breaks off, a waiting call takes over; any
@@ -350,13 +350,13 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
 
     def hands_over(error: Exception) -> bool:
         return (
-            call.over
+            call.has_timed_out
             or call.has_begun
             or isinstance(error, errors.ConfigError)
             or scope.caused_by_enclosing_limit(error)
         )
 
-    ended: tuple[R, ModelCall] = await call.bounded(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
+    ended: tuple[R, ModelCall] = await call.wait_for(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))
     reply, leader = ended
     if leader is call:
         return reply
@@ -366,53 +366,59 @@ async def once(call: ModelCall, key: Hashable, ask: Callable[[], Awaitable[R]]) 
     return replace(reply, **unpaid)
 
 
-async def _valid(call: ModelCall, request: LMRequest) -> LMReply:
+async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
     """Return a reply that satisfies the request; send an invalid one back while repairs and attempts are left.
 
     Raises:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
     repairs = 0 if call.relay else call.model.settings.repairs  # delivered pieces cannot be taken back
-    asked = sent = _without_reasoning_field(request, call.model.adapter)
+    attempt = sent = _without_reasoning_field(request, call.model.adapter)
     while True:
-        reply: LMReply = await answered(call, asked)
+        reply: LMReply = await send_with_retries(call, attempt)
         work = partial(replies.read_whole, reply, request, sent)
         is_large = replies.is_large(reply, request)
-        result = await call.bounded(aio.to_thread(work, abandon=True)) if is_large else work()
-        reply, turn, (json, reason, found) = result
+        result = await call.wait_for(aio.to_thread(work, abandon=True)) if is_large else work()
+        reply, turn, (json, reason, problems) = result
         if not reason:
-            if asked.structured != request.structured:
+            if attempt.structured != request.structured:
                 call.model.adapter.drops_tools = True
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
             return replace(reply, json=json, message=turn, model=by, **total)
-        faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in found]
-        quoted = replies.quoted(reply)
-        if reason in ("length", "refused") or not repairs or call.requests >= call.allowed:
-            if (in_text := _with_tools_in_text(call, sent, asked, reply)) is not None:
-                asked = in_text
-                continue
-            is_unaware = request.tools and not reply.tool_calls and call.model.settings.api_base is not None
-            stop = {**request.params, **call.model.settings.extra_body}.get("stop")
-            hints = [_NO_CALLS] if is_unaware else []
-            if stop and reason not in ("length", "refused"):
-                hints.append(_STOPPED.format(stop))
-            text = "\n  ".join([_FAULTS[reason], *faults, *hints])
-            raise errors.BadReplyError(text, text=quoted, errors=found, reason=reason, request_id=reply.request_id)
-        repairs -= 1
-        asked = replace(asked, messages=(*asked.messages, *_repair_turns(quoted, found, asked)))
+        if reason not in ("length", "refused") and repairs and call.requests < call.most_requests:
+            repairs -= 1
+            turns = _repair_turns(replies.quote(reply), problems, attempt)
+            attempt = replace(attempt, messages=(*attempt.messages, *turns))
+        elif _may_drop_tools(call, attempt, reply):
+            attempt = replace(sent, structured="calls")
+        else:
+            faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in problems]
+            text = "\n  ".join([_FAULTS[reason], *faults, *_hints(call, request, reply, reason)])
+            request_id = reply.request_id
+            raise errors.BadReplyError(
+                text, text=replies.quote(reply), errors=problems, reason=reason, request_id=request_id
+            )
 
 
-def _with_tools_in_text(call: ModelCall, request: LMRequest, asked: LMRequest, reply: LMReply) -> LMRequest | None:
-    """Return the request with its tools in text, for a server that seems to have dropped them; else None.
+def _hints(call: ModelCall, request: LMRequest, reply: LMReply, reason: str) -> Iterator[str]:
+    """Yield what may help against an invalid reply."""
+    if request.tools and not reply.tool_calls and call.model.settings.api_base is not None:
+        yield _NO_CALLS
+    stop = {**request.params, **call.model.settings.extra_body}.get("stop")
+    if stop and reason not in ("length", "refused"):
+        yield _STOPPED.format(stop)
+
+
+def _may_drop_tools(call: ModelCall, request: LMRequest, reply: LMReply) -> bool:
+    """Whether the server of an invalid reply may have dropped the tools, and can be sent them in text.
 
     An adapter may have `drops_tools`: whether its server is known to drop the tools of a request.
     """
+    is_plain = request.structured is None and call.relay is None and may_call(request)
+    is_empty = not (reply.tool_calls or reply.reasoning or reply.finish_reason == "content_filter")
     may_drop = call.model.settings.base is not None and hasattr(call.model.adapter, "drops_tools")
-    is_other = reply.tool_calls or reply.reasoning or reply.finish_reason == "content_filter" or not may_call(request)
-    if not may_drop or is_other or asked.structured is not None or call.relay or call.requests >= call.allowed:
-        return None
-    return replace(request, structured="calls")
+    return is_plain and is_empty and may_drop and call.requests < call.most_requests
 
 
 def _repair_turns(text: str, faults: Iterable[tuple[str, str]], request: LMRequest) -> list[Message]:
@@ -433,7 +439,7 @@ def _repair_turns(text: str, faults: Iterable[tuple[str, str]], request: LMReque
     return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]
 
 
-async def answered(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_with_retries(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send a request until it is answered: the one retry loop. At most `attempts` requests are sent per call.
 
     Those to a server that is starting do not count: it is waited for as long as the call may take, unless there is a
@@ -445,7 +451,9 @@ async def answered(call: ModelCall, request: LMRequest | records.EmbeddingReques
     failures = 0
     while True:
         try:
-            reply = await (_sent(call, request) if call.model.limit is None else _limited(call, request))
+            reply = await (
+                send_within_budgets(call, request) if call.model.limit is None else send_within_limit(call, request)
+            )
         except errors.ModelError as error:
             seconds = _pause(call, error, failures)
             if seconds is None:
@@ -461,58 +469,58 @@ async def answered(call: ModelCall, request: LMRequest | records.EmbeddingReques
 
 
 def _pause(call: ModelCall, error: errors.ModelError, failures: int) -> float | None:
-    """Return how long to wait before the request is sent again; None if it is not, which `call.note` explains."""
+    """Return how long to wait before the request is sent again; None if it is not."""
     model, left = call.model, call.seconds_left()
-    if call.over or not (error.transient and error.sent):
+    if call.has_timed_out or not (error.transient and error.sent):
         return None
     if is_starting := error.starting and model.backoff and model.attempts > 1:
         if not call.is_last:
-            call.note = "not waited for: a fallback is left"
+            call.no_retry_reason = "not waited for: a fallback is left"
             return None
-        call.allowed += 1
+        call.most_requests += 1
         left = _LONGEST_START_S - call.elapsed_s if left == inf else left
         if not model.is_awaited:  # once, however many calls wait
             model.is_awaited = True
             _LOG.warning("%s: %s. Waiting for it, for up to %.3g s.", model.model, error.args[0], max(left, 0))
-    if call.requests >= call.allowed:
+    if call.requests >= call.most_requests:
         return None
     seconds = error.retry_after_s
     if seconds is None:
         most = _LONGEST_POLL_S if is_starting else _LONGEST_JITTER_S
         seconds = _JITTER.uniform(0.0, min(most, _FIRST_WAIT_S * 2 ** min(failures, 10)))
     if call.has_begun:
-        call.note = "not retried: pieces of the reply had been delivered"
+        call.no_retry_reason = "not retried: pieces of the reply had been delivered"
     elif seconds > _LONGEST_WAIT_S:
-        call.note = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
+        call.no_retry_reason = f"not retried: the wait would be {seconds:g} s, longer than {_LONGEST_WAIT_S:g} s"
     elif seconds >= left and is_starting:
-        call.note = f"the server was waited for, {call.elapsed_s:.3g} s; a longer timeout_s waits longer"
+        call.no_retry_reason = f"the server was waited for, {call.elapsed_s:.3g} s; a longer timeout_s waits longer"
     elif seconds >= left:
         away = f"{max(left, 0):.3g} s away"
-        call.note = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
-    return None if call.note else seconds
+        call.no_retry_reason = f"not retried: a wait of {seconds:.3g} s would pass the deadline of the call, {away}"
+    return None if call.no_retry_reason else seconds
 
 
-async def _limited(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_within_limit(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request when the limit of the model has room for it.
 
     Raises:
         ModelTimeout: The time of the call was over first.
         RequestError: It may use more tokens than the limit allows per minute.
     """
-    await call.model.price()  # now, so that nothing waits between the turn and its request
+    await call.model.price()  # now, so that nothing waits between the slot and its request
     limit, began, sent_before = cast("Limit", call.model.limit), call.clock.now(), call.requests
-    turn = limit.turn(sum(most_tokens(request)))
-    await call.bounded(turn.begin())
+    slot = limit.slot(sum(most_tokens(request)))
+    await call.wait_for(slot.begin())
     try:
         call.waited_s += call.clock.now() - began
-        reply = await _sent(call, request)
-        turn.settle(reply.usage.prompt_tokens + reply.usage.completion_tokens)
+        reply = await send_within_budgets(call, request)
+        slot.settle(reply.usage.prompt_tokens + reply.usage.completion_tokens)
         return reply
     finally:
-        turn.end(sent=call.requests > sent_before)
+        slot.end(sent=call.requests > sent_before)
 
 
-async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_within_budgets(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request if every enclosing budget has room for it, and account for what it used.
 
     Raises:
@@ -533,11 +541,11 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
     with scope.reserve(0 if call.requests else 1, prompt + completion, cost, where=call.path) as reservation:
         used: Usage | None = None
         try:
-            reply = await _exchanged(call, request)
+            reply = await send_once(call, request)
             used = reply.usage
-            return _ended(call, reply) if isinstance(reply, LMReply) else reply
+            return _check_ending(call, reply) if isinstance(reply, LMReply) else reply
         except BaseException as error:  # a cancellation releases all but what had arrived of a stream
-            used = used or (call.relay and call.relay.came)
+            used = used or (call.relay and call.relay.partial_usage)
             if used is None and isinstance(error, Exception) and getattr(error, "sent", True):
                 reservation.settle(NO_USAGE)  # a request was sent, and brought no reply
             raise
@@ -549,23 +557,23 @@ async def _sent(call: ModelCall, request: LMRequest | records.EmbeddingRequest) 
                     spent = None if price is None else price.cost_usd(*tokens)
                 used = replace(used, calls=1, requests=1, cost_usd=spent)
                 reservation.settle(used)
-                call.used = used if not call.used.calls else call.used + used
+                call.total_usage = used if not call.total_usage.calls else call.total_usage + used
 
 
-def _ended(call: ModelCall, reply: LMReply) -> LMReply:
+def _check_ending(call: ModelCall, reply: LMReply) -> LMReply:
     """Return a reply that ended by itself or was cut.
 
     Raises:
         UnavailableError: It broke off.
     """
     try:
-        return replies.ended(reply)
+        return replies.check_ending(reply)
     except errors.UnavailableError as error:
         call.attempts[-1] = replace(call.attempts[-1], error=f"{type(error).__name__}: {error}")
         raise
 
 
-async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_once(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
     """Send one request to the adapter: timed, recorded and counted.
 
     Raises:
@@ -574,24 +582,24 @@ async def _exchanged(call: ModelCall, request: LMRequest | records.EmbeddingRequ
         TypeError: The adapter returned something other than an `LMReply` or an `EmbeddingReply`, or one with a field
             of another type.
     """
-    adapter, wanted = call.model.adapter, LMReply if isinstance(request, LMRequest) else records.EmbeddingReply
+    adapter, kind = call.model.adapter, LMReply if isinstance(request, LMRequest) else records.EmbeddingReply
     waited, call.waited_s = call.waited_s, 0.0
     call.requests += 1
     began = call.clock.now()
     try:
-        asked: Any = request
-        reply: Any = adapter.send(asked) if call.relay is None else call.relay.received(adapter, asked)
-        if not isinstance(reply, wanted):
-            reply = await call.bounded(reply, call.model.settings.attempt_timeout_s or inf)
+        sent: Any = request
+        reply: Any = adapter.send(sent) if call.relay is None else call.relay.send(adapter, sent)
+        if not isinstance(reply, kind):
+            reply = await call.wait_for(reply, call.model.settings.attempt_timeout_s or inf)
     except errors.ModelError as error:
         if error.sent:
-            text = shortened(call.model.secrets.scrub(f"{type(error).__name__}: {error}"))
+            text = shorten(call.model.secrets.scrub(f"{type(error).__name__}: {error}"))
             call.attempts.append(Attempt(error.status, text, call.clock.now() - began, waited))
         else:
             call.requests -= 1
         raise
-    if not isinstance(reply, wanted):
-        raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {wanted.__name__}.")
+    if not isinstance(reply, kind):
+        raise TypeError(f"adapter {adapter.name!r} returned {reply!r:.200}, wanted an {kind.__name__}.")
     records.check_reply(reply, f"adapter {adapter.name!r} returned")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
@@ -608,5 +616,5 @@ def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
     less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
     if "required" in schema:
         less["required"] = [name for name in schema["required"] if name != field]
-    asked = intern_schema(less)
-    return replace(request, schema=asked, messages=tuple(with_less_of_reply(request.messages, schema, asked)))
+    shorter = intern_schema(less)
+    return replace(request, schema=shorter, messages=tuple(with_less_of_reply(request.messages, schema, shorter)))

@@ -15,10 +15,10 @@ from synmod.leaves import Json, aio, is_array, is_object
 from synmod.scope import Usage
 
 from . import options, records
-from .failures import error_of, permanent_error, stated_error
-from .records import LMReply, LMRequest, Message, message
-from .replies import schema_name, sent_back, tool_fields
-from .streaming import Assembly, Thinking, reasoning_of, text_of
+from .failures import body_error, error_of, permanent_error
+from .records import LMReply, LMRequest, Message, with_system_text
+from .replies import reasoning_turn, schema_name, tool_fields
+from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
 from .words import schema_text
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class Endpoint(NamedTuple):
 
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
-_STRICT_KEYWORDS: Final = frozenset({
-    "$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "exclusiveMaximum",
-    "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern",
-    "properties", "required", "title", "type",
-})  # fmt: skip
+_STRICT: Final = (
+    "$defs $ref additionalProperties anyOf const description enum exclusiveMaximum exclusiveMinimum format items "
+    "maxItems maximum minItems minimum multipleOf pattern properties required title type"
+)
+_STRICT_KEYWORDS: Final = frozenset(_STRICT.split())
 _STRICT_FORMATS: Final = frozenset(
     {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
 )
@@ -66,17 +66,19 @@ def refuse_trio(who: str) -> None:
         raise permanent_error(f"{who} needs asyncio, and trio runs this code.")
 
 
-_WITHOUT_RESULT: Final[Mapping[str, tuple[Json, ...]]] = {
-    "audio": (), "best_of": (1,), "echo": (False,), "logprobs": (False, 0), "modalities": (["text"],), "n": (1,),
-    "n_probs": (0,), "prompt_logprobs": (0, False), "return_token_ids": (False,), "top_logprobs": (0,),
-}  # fmt: skip
-"""Field of a body whose result no reply can hold yet -> the values that request none."""
+_WITHOUT_RESULT: Final = (
+    "audio best_of echo logprobs modalities n n_probs prompt_logprobs return_token_ids top_logprobs"
+)
+"""Fields of a body whose result no reply can hold yet."""
+
+_USUAL: Final[Mapping[str, Json]] = {"best_of": 1, "modalities": ["text"], "n": 1}
+"""Field -> the value that, like 0, False and None, requests no such result."""
 
 
 def refuse_lost_results(request: LMRequest, settings: options.Settings) -> None:
     """Raise RequestError for a parameter that would be paid for, and whose result would be lost."""
     for name, value in (*request.params.items(), *settings.extra_body.items()):
-        if name in _WITHOUT_RESULT and value is not None and value not in _WITHOUT_RESULT[name]:
+        if value and name in _WITHOUT_RESULT.split() and value != _USUAL.get(name):
             lost = f"{name}={value!r:.100}: the reply cannot hold its result yet; leave it out."
             raise errors.RequestError(lost, sent=False)
 
@@ -116,13 +118,8 @@ def chat_body(request: LMRequest, level: str = "schema") -> dict[str, Any]:
 
 def _with_schema(messages: tuple[Message, ...], schema: Json) -> tuple[Message, ...]:
     """Write a schema that is not sent as a field into the system turn, unless a turn already shows it."""
-    shown = schema_text(schema)
-    if any(shown in str(turn["content"]) for turn in messages):
-        return messages
-    first = messages[0]
-    if first["role"] == "system" and isinstance(first["content"], str):
-        return (message("system", f"{first['content']}\n\n{shown}"), *messages[1:])
-    return (message("system", shown), *messages)
+    text = schema_text(schema)
+    return messages if any(text in str(turn["content"]) for turn in messages) else with_system_text(messages, text)
 
 
 def is_strict(schema: Json) -> bool:
@@ -147,30 +144,30 @@ def is_strict(schema: Json) -> bool:
             return False
         if "(?" in part.get("pattern", ""):  # looks around, which no grammar can
             return False
-        named, defined = part.get("properties", {}), part.get("$defs", {})
-        is_closed = part.get("additionalProperties") is False and set(part.get("required", ())) == set(named)
+        fields, defined = part.get("properties", {}), part.get("$defs", {})
+        is_closed = part.get("additionalProperties") is False and set(part.get("required", ())) == set(fields)
         if ("properties" in part or "object" in kinds) and not is_closed:
             return False
         values = part.get("enum", ())
         length = sum(len(str(value)) for value in values)
         if len(values) > _LONG_ENUM and length > _MOST_OF_LONG_ENUM:
             return False
-        sums["properties"] += len(named)
+        sums["properties"] += len(fields)
         sums["values"] += len(values)
-        sums["characters"] += length + len(str(part.get("const", ""))) + sum(map(len, (*named, *defined)))
-        deeper = [*named.values(), *([part["items"]] if "items" in part else [])]
+        sums["characters"] += length + len(str(part.get("const", ""))) + sum(map(len, (*fields, *defined)))
+        deeper = [*fields.values(), *([part["items"]] if "items" in part else [])]
         pending += [(inner, depth + 1) for inner in deeper]
         pending += [(inner, depth) for inner in (*defined.values(), *part.get("anyOf", ()))]
     return all(sums[name] <= most for name, most in _STRICT_MOST.items())
 
 
-def read_reply(
+def read_body(
     endpoint: Endpoint, json: Json, request: Any, headers: Mapping[str, str], secrets: options.Secrets
 ) -> Any:
     """Return the reply in the body of a successful answer, or the error that it states."""
     if (error := error_of(json)) is None and (reply := endpoint.read(json, request, headers)) is not None:
         return reply
-    return stated_error(error, json, headers, secrets)
+    return body_error(error, json, headers, secrets)
 
 
 def reply_of(
@@ -202,14 +199,14 @@ def reply_of(
         return None
     specific: Json = answer.get("provider_specific_fields")
     refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal") if is_object(specific) else None)
-    thought, text = Thinking().part(text_of(answer.get("content")), is_last=True)
+    thought, text = ThinkingSplitter().part(text_of(answer.get("content")), is_last=True)
     text, calls = refusal or text, answer.get("tool_calls")
     if not calls and is_object(answer.get("function_call")):
         calls = [{"function": answer["function_call"]}]
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     try:
-        before = sent_back(answer, text)
+        before = reasoning_turn(answer, text)
     except errors.DataError as error:  # a stream may nest deeper than a body
         return errors.BadReplyError(
             f"the reasoning in the reply cannot be read: {error}", reason="not_json", status=200
@@ -218,7 +215,7 @@ def reply_of(
         text,
         message=before,
         tool_calls=calls,
-        reasoning=reasoning_of(answer) or thought or None,
+        reasoning=read_reasoning(answer) or thought or None,
         finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
         usage=_usage(response, request, len(text)),
         model=request.model,
@@ -261,7 +258,7 @@ async def exchange(
             del failure  # else the error and this frame would hold each other
 
 
-def streamed_reply(
+def read_stream(
     assembly: Assembly,
     endpoint: Endpoint,
     request: Any,
@@ -271,12 +268,12 @@ def streamed_reply(
 ) -> Any:
     """Return the streamed reply; an error if the stream held one or ended early."""
     if assembly.error is not None:
-        return stated_error(assembly.error, assembly.error, headers, secrets)
+        return body_error(assembly.error, assembly.error, headers, secrets)
     if assembly.fault:
-        fault = options.shortened(secrets.scrub(assembly.fault), 300)
+        fault = options.shorten(secrets.scrub(assembly.fault), 300)
         return errors.BadReplyError(fault, reason="not_json", status=200)
     if assembly.is_whole:
-        return read_reply(endpoint, assembly.response(), request, headers, secrets)
+        return read_body(endpoint, assembly.response(), request, headers, secrets)
     return failure or errors.UnavailableError("the stream ended before the reply did")
 
 
@@ -304,7 +301,7 @@ def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Us
         next(filter(None, (count_in(counts, name) for name in names)), 0) for names in (_PROMPT, _COMPLETION, _CACHED)
     )
     if not prompt and not completion:
-        return records.estimated_usage(request, characters)
+        return records.estimate_usage(request, characters)
     reasoning = count_in(counts, "reasoning_tokens")
     return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)
 

@@ -21,17 +21,17 @@ from .chat_completions import (
     Endpoint,
     count_in,
     exchange,
-    read_reply,
+    read_body,
+    read_stream,
     refuse_lost_results,
     refuse_trio,
-    streamed_reply,
 )
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
-from .sessions import CONNECT_S, SESSIONS, proxy_for, trusted_roots
+from .sessions import CONNECT_S, SESSIONS, load_roots, proxy_for
 from .streaming import MOST_BODY, Assembly, read_json
-from .text_calls import call_in_text, may_call, structured_of
+from .text_calls import call_in_text, level_of, may_call
 from .words import json_text
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ class DirectAdapter:
         Raises:
             UnavailableError: SSL_CERT_FILE holds no certificates; not transient.
         """
-        if not trusted_roots.cache_info().currsize:
+        if not load_roots.cache_info().currsize:
             try:
-                await aio.to_thread(trusted_roots)
+                await aio.to_thread(load_roots)
             except OSError as error:  # SSLError is one
                 why = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')!r}: {error}"
             else:
@@ -131,7 +131,7 @@ class DirectAdapter:
         """Send one request with its key, and yield what is received."""
 
         def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
-            send = partial(self._received, key=key, streams=streams)
+            send = partial(self._request, key=key, streams=streams)
             return call_in_text(send, request) if self._level(request) == "calls" else send(request)
 
         return exchange(self._secrets, received)
@@ -177,12 +177,13 @@ class DirectAdapter:
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
-        if held := SESSIONS.here():
-            held[1].discard(self)
-            if not held[1]:
+        if (resource := SESSIONS.here()) is not None:
+            _, users = resource
+            users.discard(self)
+            if not users:
                 await SESSIONS.aclose()
 
-    async def _received(
+    async def _request(
         self, request: LMRequest, key: SecretStr | None, *, streams: bool
     ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
@@ -222,7 +223,7 @@ class DirectAdapter:
                             await _drain(response)
                         break
         except (aiohttp.ClientError, OSError) as error:
-            failure = _broken(error, self._secrets, self._base)
+            failure = _connection_error(error, self._secrets, self._base)
         for piece in () if assembly is None else assembly.end():
             yield piece
         yield await self._result(request, status, received, assembly or content, failure)
@@ -238,11 +239,11 @@ class DirectAdapter:
         """Return the reply in what came, read in a worker thread if it is large, or the error."""
         if isinstance(content, Assembly):
             size = content.size
-            work = partial(streamed_reply, content, self._endpoint, request, received, self._secrets, failure)
+            work = partial(read_stream, content, self._endpoint, request, received, self._secrets, failure)
         elif failure is not None:
             return failure
         else:
-            size, work = len(content), partial(self._outcome, request, status, received, content)
+            size, work = len(content), partial(self._read_content, request, status, received, content)
         return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
@@ -258,7 +259,7 @@ class DirectAdapter:
         That is natively of OpenAI, and of others beside tools as one more tool, or in text: they turn `response_format`
         into a grammar, which leaves the model no way to call a tool.
         """
-        if (level := structured_of(request)) is not None:
+        if (level := level_of(request)) is not None:
             return level
         if self._base is None or not may_call(request):
             return "schema"
@@ -271,7 +272,7 @@ class DirectAdapter:
             headers["authorization"] = f"Bearer {key.get_secret_value()}"
         return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
 
-    def _outcome(
+    def _read_content(
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
     ) -> LMReply | errors.ModelError:
         """Return the reply in the content of an answer, or the error that its status stands for."""
@@ -281,10 +282,10 @@ class DirectAdapter:
             assembly = Assembly()
             for _ in (*assembly.read(content), *assembly.end()):
                 pass
-            return streamed_reply(assembly, self._endpoint, request, received, self._secrets)
+            return read_stream(assembly, self._endpoint, request, received, self._secrets)
         if status < 300:
             with suppress(ValueError):
-                return read_reply(self._endpoint, read_json(content), request, received, self._secrets)
+                return read_body(self._endpoint, read_json(content), request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))
@@ -303,7 +304,7 @@ def _headers_of(response: ClientResponse) -> dict[str, str]:
     return {name.lower(): text.encode(errors="replace").decode() for name, text in response.headers.items()}
 
 
-def _broken(error: Exception, secrets: options.Secrets, base: str | None) -> errors.ModelError:
+def _connection_error(error: Exception, secrets: options.Secrets, base: str | None) -> errors.ModelError:
     """Return the error for an exception of aiohttp."""
     import aiohttp
 

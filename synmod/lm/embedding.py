@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from synmod.cache import key_of
+from synmod.cache import Cache, key_of
 from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
 from synmod.leaves import Json, aio, check_seconds, checks_keywords, frozen_dict, is_array, is_object
 from synmod.registry import register_own
 from synmod.scope import NO_USAGE, Usage
 
 from . import options, records
-from .call import ModelCall, answered, once, reported
+from .call import ModelCall, call_model, join_equal_call, send_with_retries
 from .chat_completions import Endpoint, count_in
 from .failures import message_in
-from .model import EmbeddedModels, SharedModel, refuse_on_symbols, shared_model
+from .limits import Limit
+from .model import EmbeddedModels, SharedModel, model_of_kind, refuse_on_symbols
 
 
 @register_own()
@@ -71,18 +72,33 @@ class EmbeddingModel(SharedModel):
         headers: Mapping[str, str | options.Secret] | None = None,
         price: tuple[float, float] | None = None,
         adapter: records.Adapter | str | None = None,
-        limit: options.Limit | int | None = None,
+        limit: Limit | int | None = None,
         cache: options.CacheGiven | None = None,
     ) -> None:
         api_key = options.hidden(api_key)
-        super().__init__(options.settings_for(model, locals()), EMBEDDINGS, EmbeddedModels.instance.embedding)
+        settings = options.settings_for(
+            model,
+            api_key=api_key,
+            api_base=api_base,
+            attempts=attempts,
+            timeout_s=timeout_s,
+            batch_size=batch_size,
+            dimensions=dimensions,
+            name=name,
+            headers=headers,
+            price=price,
+            adapter=adapter,
+            limit=limit,
+            cache=cache,
+        )
+        super().__init__(settings, EMBEDDINGS, EmbeddedModels.instance.embedding)
 
     def get_config(self) -> dict[str, Json]:
         """Return what a saved file holds: no key and no endpoint."""
         settings = self.settings
         names = ("model", "attempts", "timeout_s", "batch_size", "dimensions")
-        named = {} if settings.name == settings.model else {"name": settings.name}
-        return {name: getattr(settings, name) for name in names} | named
+        own_name = {} if settings.name == settings.model else {"name": settings.name}
+        return {name: getattr(settings, name) for name in names} | own_name
 
     async def __call__(self, texts: Iterable[str], *, timeout_s: float | None = None) -> records.EmbeddingReply:
         """Embed texts.
@@ -113,20 +129,20 @@ class EmbeddingModel(SharedModel):
             True
         """
         refuse_on_symbols(self.model)
-        settings, listed = self.settings, _checked(texts)
+        settings, texts = self.settings, _check_texts(texts)
         seconds = (
             settings.timeout_s
             if timeout_s is None
             else check_seconds(f"{self.model}: timeout_s", timeout_s, error=ConfigError)
         )
         params = frozen_dict({} if settings.dimensions is None else {"dimensions": settings.dimensions})
-        unique, size = list(dict.fromkeys(listed)), settings.batch_size
+        unique, size = list(dict.fromkeys(texts)), settings.batch_size
         batches = [tuple(unique[at : at + size]) for at in range(0, len(unique), size)]
         replies: dict[int, records.EmbeddingReply] = {}
 
         async def embed(number: int) -> None:
             request = records.EmbeddingRequest(self.model, batches[number], params)
-            replies[number] = await reported(self, request, seconds, _remembered)
+            replies[number] = await call_model(self, request, seconds, _vectors_from_cache)
 
         async with aio.task_group() as group:
             for number in range(len(batches)):
@@ -137,7 +153,7 @@ class EmbeddingModel(SharedModel):
             raise BadReplyError(f"{self.model}: the vectors of several batches differ in length", reason="schema")
         of_text = dict(zip(unique, vectors, strict=True))
         return records.EmbeddingReply(
-            tuple([of_text[text] for text in listed]),
+            tuple([of_text[text] for text in texts]),
             sum((reply.usage for reply in in_order), NO_USAGE),
             bool(in_order) and all(reply.cached for reply in in_order),
             self.model,
@@ -145,7 +161,7 @@ class EmbeddingModel(SharedModel):
         )
 
 
-def embedding_model_from(model: EmbeddingModel | str, where: str = "embedding_model") -> EmbeddingModel:
+def resolve_embedding_model(model: EmbeddingModel | str, where: str = "embedding_model") -> EmbeddingModel:
     """Return the model itself, or the one embedding model of this process that a string names.
 
     Args:
@@ -156,15 +172,15 @@ def embedding_model_from(model: EmbeddingModel | str, where: str = "embedding_mo
         ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
 
     Example:
-        >>> embedding_model_from("embedded/hash") is embedding_model_from("embedded/hash")
+        >>> resolve_embedding_model("embedded/hash") is resolve_embedding_model("embedded/hash")
         True
 
     Source: as `LanguageModel`.
     """
-    return shared_model(EmbeddingModel, model, where)
+    return model_of_kind(EmbeddingModel, model, where)
 
 
-def _checked(texts: Any) -> list[str]:
+def _check_texts(texts: Any) -> list[str]:
     """Return texts as a list.
 
     Raises:
@@ -172,65 +188,66 @@ def _checked(texts: Any) -> list[str]:
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise DataError(f"texts: got {type(cast('object', texts)).__name__}, wanted a list of texts: write [text].")
-    listed: list[Any] = list(cast("Iterable[Any]", texts))
-    for index, text in enumerate(listed):
+    items: list[Any] = list(cast("Iterable[Any]", texts))
+    for index, text in enumerate(items):
         if not isinstance(text, str):
             raise DataError(f"texts[{index}]: got {type(text).__name__}, wanted a str.")
         try:
             text.encode()
         except UnicodeEncodeError:
             raise DataError(f"texts[{index}]: a lone surrogate, which no UTF-8 text can hold.") from None
-    return listed
+    return items
 
 
-async def _remembered(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
+async def _vectors_from_cache(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch, from the cache of the model or else from the provider."""
     if (cache := call.model.cache) is None:
         await call.prepare(request)
-        return await _embedded(call, request)
+        return await _request_vectors(call, request)
     adapter, base = call.model.adapter, call.model.settings.base
-    asked: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
-    keys = {text: key_of([asked, text]) for text in request.texts}
+    content: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
+    keys = {text: key_of([content, text]) for text in request.texts}
 
-    async def look() -> tuple[dict[str, tuple[float, ...]], tuple[str, ...]]:
-        entries = [(text, await cache.find(key)) for text, key in keys.items()]
-        found = [(text, None if entry is None else _vector(entry.get("vector"))) for text, entry in entries]
-        missing = tuple([text for text, vector in found if not vector])
-        return {text: vector for text, vector in found if vector}, missing
-
-    def of(vectors: Mapping[str, tuple[float, ...]], reply: records.EmbeddingReply) -> records.EmbeddingReply:
+    def complete(reply: records.EmbeddingReply, vectors: Mapping[str, tuple[float, ...]]) -> records.EmbeddingReply:
         return replace(reply, vectors=tuple([vectors[text] for text in request.texts]), elapsed_s=call.elapsed_s)
 
-    async def ask() -> records.EmbeddingReply:
-        vectors, missing = await look()  # an equal call may just have ended
-        reply = unpaid
-        if missing:
-            reply = await _embedded(call, replace(request, texts=missing))
-            for text, vector in zip(missing, reply.vectors, strict=True):
-                vectors[text] = vector
-                await cache.keep(keys[text], {"vector": list(vector)})
-        return of(vectors, reply)
+    async def request_missing() -> records.EmbeddingReply:
+        vectors = await _find_vectors(cache, keys)  # again: an equal call may just have ended
+        if not (missing := tuple([text for text in keys if text not in vectors])):
+            return complete(unpaid, vectors)
+        reply = await _request_vectors(call, replace(request, texts=missing))
+        vectors |= zip(missing, reply.vectors, strict=True)
+        for text in missing:
+            await cache.keep(keys[text], {"vector": list(vectors[text])})
+        return complete(reply, vectors)
 
     unpaid = records.EmbeddingReply((), cached=True, model=request.model)
-    vectors, missing = await look()
-    if not missing:
-        return of(vectors, unpaid)
+    vectors = await _find_vectors(cache, keys)
+    if len(vectors) == len(keys):
+        return complete(unpaid, vectors)
     await call.prepare(request)
-    return await once(call, tuple(keys.values()), ask)
+    return await join_equal_call(call, tuple(keys.values()), request_missing)
 
 
-async def _embedded(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
+async def _find_vectors(cache: Cache, keys: Mapping[str, str]) -> dict[str, tuple[float, ...]]:
+    """Return the vectors that a cache holds, by text."""
+    entries = [(text, await cache.find(key)) for text, key in keys.items()]
+    return {text: vector for text, entry in entries if entry is not None and (vector := _vector(entry.get("vector")))}
+
+
+async def _request_vectors(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch, from the provider.
 
     Raises:
         BadReplyError: There is not one vector for each text; or they differ in length, or from `dimensions` if given.
     """
-    reply: records.EmbeddingReply = await answered(call, request)
-    lengths, asked = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
-    if len(reply.vectors) != len(request.texts) or lengths != {asked or max(lengths, default=0)} or 0 in lengths:
+    reply: records.EmbeddingReply = await send_with_retries(call, request)
+    lengths, dimensions = {len(vector) for vector in reply.vectors}, request.params.get("dimensions")
+    if len(reply.vectors) != len(request.texts) or lengths != {dimensions or max(lengths, default=0)} or 0 in lengths:
         got = f"got {len(reply.vectors)} vectors of length {', '.join(map(str, sorted(lengths))) or 'none'}"
-        wanted = f"one for each of {len(request.texts)} texts, of {f'length {asked}' if asked else 'one length'}"
-        raise BadReplyError(f"{got}, wanted {wanted}", reason="schema")
+        length = f"length {dimensions}" if dimensions else "one length"
+        expected = f"one for each of {len(request.texts)} texts, of {length}"
+        raise BadReplyError(f"{got}, wanted {expected}", reason="schema")
     return records.EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
 
 

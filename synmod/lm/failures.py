@@ -43,26 +43,29 @@ _PREFIX: Final = re.compile(r"^(?:(?:litellm\.)?(?:\w+ )?\w*(?:Error|Exception|T
 _NO_CREDENTIALS: Final = ("missing credentials", "unable to locate credentials", "no key is set", "api key not found")
 _UNSET: Final = re.compile(r"missing|must provide|required|provide an|(not|base was) set|not provided|pip install")
 _LOADING: Final = re.compile(r"loading|warming up|starting")
-_TOO_LONG: Final = (
-    "context_length", "context length", "context limit", "context size", "context window", "exceed_context_size",
-    "exceed the configured limit", "exceeds max length", "exceeds the maximum number of tokens", "input is too long",
-    "length of all messages", "longer than the maximum model length", "max_new_tokens` must be", "maximum context",
-    "maximum prompt length", "model token limit", "must have less than", "prompt is too long", "prompt too long",
-    "range of input length", "reduce the length of", "reduce your message size", "string_above_max_length",
-    "too large for model", "too large to process", "too many input tokens", "too many tokens",
-)  # fmt: skip
+_TOO_LONG: Final = re.compile(
+    "context_length|context length|context limit|context size|context window|exceed_context_size|"
+    "exceed the configured limit|exceeds max length|exceeds the maximum number of tokens|input is too long|"
+    "length of all messages|longer than the maximum model length|max_new_tokens` must be|maximum context|"
+    "maximum prompt length|model token limit|must have less than|prompt is too long|prompt too long|"
+    "range of input length|reduce the length of|reduce your message size|string_above_max_length|"
+    "too large for model|too large to process|too many input tokens|too many tokens"
+)
 _NO_QUOTA: Final = ("insufficient_quota", "billing_hard_limit", "billing_not_active", "credit balance")
 _QUOTA_TEXT: Final = "exceeded your current quota"  # an empty account, or a rate limit if the text mentions a retry
 _UNABLE: Final = ("not supported", "does not support", "not implemented")  # llama.cpp refuses images by 500
 _FILTERED: Final = ("content_filter", "content_policy_violation", "content management policy")
-_STATUS_OF_WORD: Final = {
-    "ratelimit": 429, "toomanyrequests": 429, "resourceexhausted": 429, "throttl": 429, "quota": 429,
-    "authentication": 401, "unauthenticated": 401, "unauthorized": 401, "apikey": 401, "permission": 403,
-    "forbidden": 403, "payment": 402, "credit": 402, "notfound": 404, "badrequest": 400, "invalidrequest": 400,
-    "invalidargument": 400, "contextlength": 400, "contextsize": 400, "contentfilter": 400, "contentpolicy": 400,
-    "timeout": 504, "deadlineexceeded": 504, "overloaded": 503, "unavailable": 503,
-}  # fmt: skip
-"""Word in the code or type of an error that has no status of its own -> the status that it stands for."""
+_WORDS_OF_STATUS: Final = {
+    429: "ratelimit toomanyrequests resourceexhausted throttl quota",
+    401: "authentication unauthenticated unauthorized apikey",
+    403: "permission forbidden",
+    402: "payment credit",
+    404: "notfound",
+    400: "badrequest invalidrequest invalidargument contextlength contextsize contentfilter contentpolicy",
+    504: "timeout deadlineexceeded",
+    503: "overloaded unavailable",
+}
+"""Status -> the words for it in the code or type of an error that has no status of its own."""
 
 _STATUS_KEYS: Final = ("code", "status", "status_code", "type")
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
@@ -82,7 +85,7 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
     if 300 <= status < 400 and (target := headers.get("location")):
         quoted = f"a redirect to {target}, which is not followed; the api_base may be {_ENDPOINT.sub('', target)!r}"
     quoted = quoted or body.strip() or ("an empty body" if status < 300 else f"HTTP status {status}")
-    return _made(_kind(status, body.casefold()), status, headers, quoted)
+    return _make_error(_kind(status, body.casefold()), status, headers, quoted)
 
 
 def error_of(json: Json) -> Json:
@@ -103,15 +106,15 @@ def _only_item(json: Json) -> Json:
     return json[0] if is_array(json) and len(json) == 1 else json
 
 
-def stated_error(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
+def body_error(error: Json, json: Json, headers: Mapping[str, str], secrets: options.Secrets) -> errors.ModelError:
     """Return the error for a successful answer without a reply: the one that it states, else that it has none."""
     text = secrets.scrub(json_text(json if error is None else {"error": error})[:MOST_OF_ERROR])
     stated = [error.get(key) for key in _STATUS_KEYS] if is_object(error) else [error]
     status = next((int(code) for code in map(str, stated) if re.fullmatch("[45][0-9][0-9]", code)), None)
     if status is None and error is not None:
-        words = re.sub(r"[^a-z]", "", " ".join(map(str, stated)).casefold())
-        known = (status for word, status in _STATUS_OF_WORD.items() if word in words)
-        status = 400 if any(word in text.casefold() for word in _TOO_LONG) else next(known, 500)
+        letters = re.sub(r"[^a-z]", "", " ".join(map(str, stated)).casefold())
+        by_word = (code for code, words in _WORDS_OF_STATUS.items() if any(word in letters for word in words.split()))
+        status = 400 if _TOO_LONG.search(text.casefold()) else next(by_word, 500)
     return http_error(status or 200, headers, text)
 
 
@@ -129,22 +132,23 @@ def litellm_error(error: Exception, text: str, base: str | None = None) -> error
     low = f"{text} {getattr(error, 'code', '')} {getattr(error, 'type', '')}".casefold()
     quoted = _PREFIX.sub("", text).strip() or type(error).__name__
     if any(words in low for words in _NO_CREDENTIALS) or ("missing" in low and "api key" in low):
-        return _made(errors.AuthError, None, {}, quoted)
+        return _make_error(errors.AuthError, None, {}, quoted)
     own = {kind.__name__ for kind in type(error).__mro__}
     if own & _NOT_SENT or "llm provider not provided" in low:
-        return _made(errors.RequestError, None, {}, quoted)
-    others = [type(one).__mro__ for one in _chain(error) if "litellm" not in type(one).__module__]
-    broken = {kind.__name__ for kinds in others for kind in kinds}
+        return _make_error(errors.RequestError, None, {}, quoted)
+    causes = [type(cause).__mro__ for cause in _chain(error) if "litellm" not in type(cause).__module__]
+    broken = {kind.__name__ for kinds in causes for kind in kinds}
     if broken & _NO_ANSWER or broken & _BROKEN:  # litellm invents a status for these
-        return _made(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
+        return _make_error(errors.ModelTimeout if broken & _NO_ANSWER else errors.UnavailableError, None, {}, quoted)
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and not isinstance(error, TimeoutError) else None
-    if (status or 500) >= 500 and _UNSET.search(low) and {kinds[0].__module__ for kinds in others} <= {"builtins"}:
-        return _made(errors.RequestError, None, {}, quoted)  # found by litellm's own code, which invents a status
+    if (status or 500) >= 500 and _UNSET.search(low) and {kinds[0].__module__ for kinds in causes} <= {"builtins"}:
+        return _make_error(errors.RequestError, None, {}, quoted)  # found by litellm's own code, which invents a status
     usual = errors.RequestError if status is None else _kind(status, low)
     kind = next((kind for name, kind in _BY_CLASS.items() if name in own), usual)
-    held = getattr(error, "litellm_response_headers", None) or getattr(getattr(error, "response", None), "headers", {})
-    return _made(kind, status, {str(name).casefold(): str(value) for name, value in dict(held).items()}, quoted)
+    response = getattr(error, "response", None)
+    fields = dict(getattr(error, "litellm_response_headers", None) or getattr(response, "headers", {}))
+    return _make_error(kind, status, {str(name).casefold(): str(value) for name, value in fields.items()}, quoted)
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -156,9 +160,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 _NOT_TLS: Final = ("HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER")
-_HUNG_UP: Final = frozenset({
-    "BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "ServerDisconnectedError",
-})  # fmt: skip
+_HUNG_UP: Final = frozenset(
+    {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "ServerDisconnectedError"}
+)
 _ELSEWHERE: Final = frozenset({"ClientPayloadError", "ClientProxyConnectionError"})  # inside an answer; by a proxy
 _ALERT: Final = r"\x15\x03"  # how a server begins that was sent HTTP in place of TLS
 _CERTIFICATES: Final = {
@@ -177,19 +181,19 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
         base: The address of the server; None for the provider's own endpoint.
     """
     chain = _chain(error)
-    client: Any = next((one for one in chain if hasattr(one, "port")), None)
+    client: Any = next((link for link in chain if hasattr(link, "port")), None)
     host, where = (client.host, f"{client.host}:{client.port}") if client is not None else ("the server", "the address")
-    for one in chain:
-        if isinstance(one, ssl.SSLCertVerificationError) and hasattr(one, "verify_code"):
+    for link in chain:
+        if isinstance(link, ssl.SSLCertVerificationError) and hasattr(link, "verify_code"):
             remedy = _CERTIFICATES.get(
-                one.verify_code, "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
+                link.verify_code, "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
             )
-            why = one.verify_message.rstrip(".")
+            why = link.verify_message.rstrip(".")
             return permanent_error(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
-        if isinstance(one, ssl.SSLError) and getattr(one, "reason", "") in _NOT_TLS:
+        if isinstance(link, ssl.SSLError) and getattr(link, "reason", "") in _NOT_TLS:
             address = _with_other_scheme(base) if base else "http://"
             return permanent_error(f"{where} does not speak TLS; write {address} for a server without it.")
-        if isinstance(one, ConnectionRefusedError):
+        if isinstance(link, ConnectionRefusedError):
             if type(client).__name__ == "ClientProxyConnectionError":
                 remedy = "start it, or correct http_proxy and https_proxy in the environment"
                 return errors.UnavailableError(f"the proxy at {where} refuses connections; {remedy}")
@@ -197,10 +201,10 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
             refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); {remedy}")
             refused.starting = base is not None
             return refused
-        if isinstance(one, socket.gaierror):
-            return errors.UnavailableError(f"the host name {host} cannot be resolved ({one.strerror}); check it")
-    names = {type(one).__name__ for one in chain}
-    is_alert = any(_ALERT in str(getattr(one, "message", "")) for one in chain)
+        if isinstance(link, socket.gaierror):
+            return errors.UnavailableError(f"the host name {host} cannot be resolved ({link.strerror}); check it")
+    names = {type(link).__name__ for link in chain}
+    is_alert = any(_ALERT in str(getattr(link, "message", "")) for link in chain)
     if base and (is_alert or (names & _HUNG_UP and not names & _ELSEWHERE)):
         speaks = "does not speak" if base.startswith("https:") else "speaks"
         remedy = f"if it {speaks} TLS, write {_with_other_scheme(base)}"
@@ -251,8 +255,8 @@ def _hints(
     refused = error.provider_message.casefold() if isinstance(error, errors.RequestError) else ""
     schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither
     if schema is not None and any(word in refused for word in ("tool_choice", *_ABOUT_SCHEMAS)):
-        others = 'structured="tool" or ' if tools and request.structured != "tool" else ""
-        way = f'LanguageModel(..., {others}structured="prompt")'
+        as_tool = 'structured="tool" or ' if tools and request.structured != "tool" else ""
+        way = f'LanguageModel(..., {as_tool}structured="prompt")'
         yield f"If the server does not take a schema in this form, pass {way}."
     if tools and "tool_choice" in refused and is_object(getattr(request, "tool_choice", None)):
         yield 'If the server takes no tool by name, offer that tool alone, with tool_choice="required".'
@@ -276,22 +280,22 @@ def _hints(
     if base is not None and base.startswith("http:") and error.status == 400 and _WANTS_TLS.search(refused):
         yield f"The server speaks TLS: write {_with_other_scheme(base)}."
     if error.status in (200, 404, 405) and base is not None:
-        if known := _ENDPOINT.search(base):
-            yield f"The api_base ends with {known[0]}, which is added to it: pass {base[: known.start()]!r}."
+        if end := _ENDPOINT.search(base):
+            yield f"The api_base ends with {end[0]}, which is added to it: pass {base[: end.start()]!r}."
         elif not base.rstrip("/").endswith("/v1"):
             yield f"The api_base {base!r} lacks /v1, which most servers want."
 
 
-def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
+def _make_error(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: str) -> errors.ModelError:
     """Make the error of a kind."""
     quoted = mend(quoted)  # litellm passes half a character on
-    text = options.shortened(quoted, _MOST_QUOTED)
-    answered = "200 without a reply" if status == 200 else status
-    message = text if status is None else f"the provider answered {answered}: {text}"
+    text = options.shorten(quoted, _MOST_QUOTED)
+    answer = "200 without a reply" if status == 200 else status
+    message = text if status is None else f"the provider answered {answer}: {text}"
     details: dict[str, Any] = {
         "status": status,
         "request_id": headers.get("x-request-id") or headers.get("request-id"),
-        "provider_message": options.shortened(quoted),
+        "provider_message": options.shorten(quoted),
     }
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
@@ -304,7 +308,7 @@ def _made(kind: Kind, status: int | None, headers: Mapping[str, str], quoted: st
 
 def _kind(status: int, low: str) -> Kind:
     """Return the kind of error that a status stands for; the provider's text decides between several."""
-    if (status in (400, 413, 422) or status >= 500) and any(words in low for words in _TOO_LONG):
+    if (status in (400, 413, 422) or status >= 500) and _TOO_LONG.search(low):
         return errors.ContextWindowError
     if status in (400, 403) and any(words in low for words in _FILTERED):
         return _REFUSED
@@ -324,8 +328,8 @@ def message_in(json: Json) -> str:
     """Return the message in the JSON of a failure: `error.message` or `detail`; "" where there is none."""
     json = _only_item(json)
     error = json.get("error") or json if is_object(json) else None
-    found = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
-    return str(found or "").strip()
+    text = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
+    return str(text or "").strip()
 
 
 def _retry_after(value: str) -> float | None:

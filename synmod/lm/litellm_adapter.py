@@ -31,7 +31,7 @@ from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .sessions import CONNECT_S, PerLoop
 from .streaming import Assembly, whole_texts
-from .text_calls import call_in_text, structured_of
+from .text_calls import call_in_text, level_of
 
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
 # top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
@@ -88,9 +88,9 @@ class LiteLLMAdapter:
         self._litellm = await open_litellm()
         remember_secrets(options.environment_secrets())  # litellm reads some credentials itself
         chats = self._endpoint is chat.CHAT and self._settings.api_base is None
-        known = self._supported() if request.params and chats else None
+        allowed = self._params_of_model() if request.params and chats else None
         unlisted = () if self._settings.provider in _WITHOUT_TOP_K else ("top_k",)
-        wrong = [name for name in request.params if known is not None and name not in (*known, *unlisted)]
+        wrong = [name for name in request.params if allowed is not None and name not in (*allowed, *unlisted)]
         if wrong:
             message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
             raise RequestError(message, sent=False)
@@ -100,8 +100,8 @@ class LiteLLMAdapter:
         model, effort = self._settings.model, request.params.get("reasoning_effort")
         if any(name in model.lower() for name in _ALWAYS_REASON) and self._settings.api_base is None:
             return True
-        wanted = effort not in (None, "none", "disable") and self._settings.provider in _RETURNS_REASONING
-        return wanted and bool(self._litellm.supports_reasoning(model=model))
+        may_reason = effort not in (None, "none", "disable") and self._settings.provider in _RETURNS_REASONING
+        return may_reason and bool(self._litellm.supports_reasoning(model=model))
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""
@@ -116,8 +116,8 @@ class LiteLLMAdapter:
         """Send one request with its key, and yield what is received."""
 
         def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
-            send = partial(self._received, key=key, streams=streams)
-            return call_in_text(send, request) if structured_of(request) == "calls" else send(request)
+            send = partial(self._request, key=key, streams=streams)
+            return call_in_text(send, request) if level_of(request) == "calls" else send(request)
 
         return chat.exchange(self._secrets, received)
 
@@ -136,7 +136,7 @@ class LiteLLMAdapter:
         """Close the resources of litellm in the running loop."""
         await _LEFTOVERS.aclose()
 
-    def _supported(self) -> Sequence[str] | None:
+    def _params_of_model(self) -> Sequence[str] | None:
         """Return the parameters that the model takes according to litellm; None if it has no record."""
         provider, _, name = self._settings.model.partition("/")
         return self._litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
@@ -150,9 +150,9 @@ class LiteLLMAdapter:
             return "tool" if is_grammar else "prompt"  # others refuse it, or litellm makes a tool of the schema
         if has_base or self._litellm.supports_response_schema(model=self._settings.model):
             return "schema"
-        return "json" if "response_format" in (self._supported() or ()) else "prompt"
+        return "json" if "response_format" in (self._params_of_model() or ()) else "prompt"
 
-    async def _received(
+    async def _request(
         self, request: LMRequest, key: SecretStr | None, *, streams: bool
     ) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
@@ -161,7 +161,7 @@ class LiteLLMAdapter:
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = self._endpoint.body(request, structured_of(request) or self._level(with_tools=bool(request.tools)))
+        body = self._endpoint.body(request, level_of(request) or self._level(with_tools=bool(request.tools)))
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(CONNECT_S, limit)),
@@ -186,28 +186,30 @@ class LiteLLMAdapter:
             )
             if assembly is not None:
                 async with aclosing(response):
-                    came: Any = getattr(response, "chunks", None)  # as the provider sent them
+                    chunks: Any = getattr(response, "chunks", None)  # as the provider sent them
                     async for record in response:
                         fields = record.model_dump()
-                        if fields.get("usage") and not any(getattr(one, "usage", None) for one in came or [record]):
+                        if fields.get("usage") and not any(
+                            getattr(chunk, "usage", None) for chunk in chunks or [record]
+                        ):
                             fields["usage"] = None  # it is litellm's own estimate
                         if piece := assembly.add(fields):
                             yield piece
                     for piece in assembly.end():
                         yield piece
-                if came == []:  # litellm invents the end of an empty stream
+                if chunks == []:  # litellm invents the end of an empty stream
                     failure = UnavailableError("the stream ended before the reply did")
         except Exception as error:  # noqa: BLE001  # litellm may raise anything; all of it is translated
             failure = self._failure(error, request)
-        held: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
-        received = {name.lower(): str(text) for name, text in held.items()}
+        headers: Mapping[str, str] = getattr(response, "_response_headers", None) or {}
+        headers = {name.lower(): str(text) for name, text in headers.items()}
         if failure is not None:
             yield failure
         elif assembly is not None:
-            yield chat.streamed_reply(assembly, self._endpoint, request, received, self._secrets)
+            yield chat.read_stream(assembly, self._endpoint, request, headers, self._secrets)
         else:
             body = whole_texts(response.model_dump())
-            yield chat.read_reply(self._endpoint, body, request, received, self._secrets)
+            yield chat.read_body(self._endpoint, body, request, headers, self._secrets)
 
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""
@@ -218,7 +220,9 @@ class LiteLLMAdapter:
             names = f"\n  litellm looks for {', '.join(missing)} in the environment." if missing else ""
             failure.args = (f"{failure}{names}",)
         if "LLM Provider NOT provided" in str(failure):
-            hint = did_you_mean(self._settings.provider, [str(one.value) for one in self._litellm.provider_list])
+            hint = did_you_mean(
+                self._settings.provider, [str(provider.value) for provider in self._litellm.provider_list]
+            )
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
         return with_hints(failure, self._settings, request)
 
@@ -245,11 +249,15 @@ async def open_litellm() -> Any:
     """
     for ignored in _IGNORED:  # each time, since a test may have replaced the filters
         warnings.filterwarnings("ignore", **ignored)  # Python moves an existing one to the front
-    return _imported() if _imported.cache_info().currsize else await aio.to_thread(_imported, abandon=True)
+    return (
+        _import_litellm()
+        if _import_litellm.cache_info().currsize
+        else await aio.to_thread(_import_litellm, abandon=True)
+    )
 
 
 @cache
-def _imported() -> Any:
+def _import_litellm() -> Any:
     """Import litellm, and silence its log."""
     for name, value in _SET_BEFORE_IMPORT.items():
         os.environ.setdefault(name, value)
@@ -261,8 +269,8 @@ def _imported() -> Any:
     litellm.suppress_debug_info = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logger = logging.getLogger(name)
-        others = [handler for handler in logger.handlers if not hasattr(handler, "stream")]
-        logger.handlers = others or [logging.NullHandler()]
+        silent = [handler for handler in logger.handlers if not hasattr(handler, "stream")]
+        logger.handlers = silent or [logging.NullHandler()]
     return litellm
 
 
@@ -273,16 +281,16 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
     worker = getattr(sys.modules.get("litellm.litellm_core_utils.logging_worker"), "GLOBAL_LOGGING_WORKER", None)
     if worker is not None and getattr(worker, "_bound_loop", None) is loop:  # not public; a test covers it
         await worker.stop()
-    kept: Any = getattr(getattr(_imported(), "in_memory_llm_clients_cache", None), "cache_dict", {})
-    for key in [key for key in list(kept) if str(key).endswith(f"-{id(loop)}")]:
-        client = kept.pop(key, None)
+    clients: Any = getattr(getattr(_import_litellm(), "in_memory_llm_clients_cache", None), "cache_dict", {})
+    for key in [key for key in list(clients) if str(key).endswith(f"-{id(loop)}")]:
+        client = clients.pop(key, None)
         close = getattr(client, "aclose", None) or getattr(client, "close", None)
         closing: Any = close() if close is not None else None
         if hasattr(closing, "__await__"):
             await closing
     # Some streams use one client per process, which opens a session for each loop and does not close it.
-    held: Any = getattr(_imported(), "__dict__", {})  # not by attribute, which would create the client
-    client = getattr(held.get("module_level_aclient"), "client", None)
+    names: Any = getattr(_import_litellm(), "__dict__", {})  # not by attribute, which would create the client
+    client = getattr(names.get("module_level_aclient"), "client", None)
     session: Any = getattr(getattr(client, "_transport", None), "client", None)
     if getattr(session, "_loop", None) is loop:
         await session.close()
@@ -291,7 +299,7 @@ async def _close_leftovers(loop: asyncio.AbstractEventLoop, _held: None) -> None
 _LEFTOVERS: Final = PerLoop(lambda: None, _close_leftovers)
 
 
-async def counted_tokens(model: str, messages: Sequence[Message]) -> int:
+async def count_tokens(model: str, messages: Sequence[Message]) -> int:
     """Count the tokens of messages with the tokenizer in litellm.
 
     Raises:
@@ -344,12 +352,12 @@ class LiteLLMPrice(NamedTuple):
 
 def list_price(model: str) -> Price | None:
     """Return the price of a model in litellm's list, found by the whole string, else by name and provider."""
-    known = _price_list()
+    prices = _price_list()
     provider, _, name = model.partition("/")
-    entry: dict[str, Any] = known.get(model) or known.get(name) or {}
-    if model not in known and entry.get("litellm_provider") != provider:
+    entry: dict[str, Any] = prices.get(model) or prices.get(name) or {}
+    if model not in prices and entry.get("litellm_provider") != provider:
         return None
-    lengths = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}, reverse=True)
+    lengths = sorted({int(match[1]) for key in entry if (match := _ABOVE.fullmatch(key))}, reverse=True)
     above = [(length * 1000, _rates(entry, f"_above_{length}k_tokens")) for length in lengths]
     usual = _rates(entry)
     return usual and usual._replace(above=tuple((length, price) for length, price in above if price))

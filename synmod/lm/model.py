@@ -32,19 +32,18 @@ from synmod.registry import register_own
 from synmod.scope import current_call
 
 from . import options, records
-from .call import answer
+from .call import call_with_fallbacks
 from .chat_completions import CHAT, Endpoint
 from .direct_adapter import DirectAdapter
-from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, counted_tokens, list_price
+from .limits import Limit
+from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, count_tokens, list_price
 from .relay import LMStream
-from .replies import chosen, offered
+from .replies import function_schemas, normalize_tool_choice
 
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
 
-_CALL_KEYWORDS: Final = (
-    "schema", "tools", "stream", "sample", "timeout_s", "structured", "reasoning_field", "data_model"
-)  # fmt: skip
+_CALL_KEYWORDS: Final = "schema tools stream sample timeout_s structured reasoning_field data_model"
 
 
 @dataclass(frozen=True)
@@ -90,22 +89,22 @@ class SharedModel:
         self.is_awaited = False  # whether calls wait for its server to start, which is logged once
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
 
-    def _adapter(self, chosen: Any, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]) -> Any:
+    def _adapter(self, choice: Any, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]) -> Any:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
         settings = self.settings
-        if chosen is None and settings.provider == "embedded":
+        if choice is None and settings.provider == "embedded":
             name = settings.model.partition("/")[2]
             return embedded[check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
-        if chosen in (None, "direct", "litellm"):
+        if choice in (None, "direct", "litellm"):
             by_default = settings.api_base is not None or settings.provider in ("openai", *options.LOCAL)
-            direct = chosen == "direct" or (chosen is None and by_default)
+            direct = choice == "direct" or (choice is None and by_default)
             return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets, endpoint)
-        missing = [name for name in ("name", "version", "send") if not hasattr(chosen, name)]
-        if isinstance(chosen, str) or missing:
-            got = repr(chosen) if isinstance(chosen, str) else f"{type(chosen).__name__} without {', '.join(missing)}"
-            wanted = "'direct', 'litellm', or an object with name, version and async send(request) -> reply"
-            raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {wanted}.")
-        return chosen
+        missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
+        if isinstance(choice, str) or missing:
+            got = repr(choice) if isinstance(choice, str) else f"{type(choice).__name__} without {', '.join(missing)}"
+            expected = "'direct', 'litellm', or an object with name, version and async send(request) -> reply"
+            raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
+        return choice
 
     @property
     def model(self) -> str:
@@ -123,7 +122,7 @@ class SharedModel:
         return self.settings.attempts
 
     @property
-    def limit(self) -> options.Limit | None:
+    def limit(self) -> Limit | None:
         """The limit on its requests; None for no limit."""
         return self.settings.limit
 
@@ -137,33 +136,33 @@ class SharedModel:
         """The models that are tried after it; only language models have any."""
         return ()
 
-    def tried(self) -> list[Self]:
+    def with_fallbacks(self) -> list[Self]:
         """Return the models that a call tries in turn: this one, then its fallbacks, each followed by its own."""
-        found, pending = dict[Self, None](), [self]
+        models, pending = dict[Self, None](), [self]
         while pending:  # iterative: a file may hold a long chain
             model = pending.pop()
-            if model not in found:
-                found[model] = None
+            if model not in models:
+                models[model] = None
                 pending += reversed(model.fallback)
-        return list(found)
+        return list(models)
 
-    def known_secrets(self) -> frozenset[str]:
+    def all_secrets(self) -> frozenset[str]:
         """Return the texts that no file may show: keys and hidden headers, also of fallbacks and the environment."""
-        return frozenset[str]().union(*(each.secrets.known() for each in self.tried()))
+        return frozenset[str]().union(*(model.secrets.hidden_texts() for model in self.with_fallbacks()))
 
     async def price(self) -> Price | LiteLLMPrice | None:
         """Return the price of tokens: the one given, else the adapter's, else the list price; None if unknown."""
         if self._price is None:
-            settings, found = self.settings, None
+            settings, price = self.settings, None
             free = (0.0, 0.0) if settings.provider == "embedded" else None
             if (rates := settings.price or free) is not None:
                 prompt, completion = (rate / 1_000_000 for rate in rates)
-                found = Price(prompt, completion, prompt)
+                price = Price(prompt, completion, prompt)
             elif (find := getattr(self.adapter, "price", None)) is not None:
-                found = await find()
+                price = await find()
             elif settings.api_base is None and settings.provider not in ("testing", *options.LOCAL):
-                found = await aio.to_thread(list_price, settings.model)
-            self._price = (found,)
+                price = await aio.to_thread(list_price, settings.model)
+            self._price = (price,)
         return self._price[0]
 
     async def aclose(self) -> None:
@@ -183,12 +182,11 @@ class SharedModel:
         Raises:
             AttributeError: There is no such attribute ('Did you mean').
         """
-        known = records.ATTRIBUTES.get(name)
-        if known is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}.{did_you_mean(name, records.ATTRIBUTES)}"
-            )
-        return self.counters.read(*known)
+        counter = records.ATTRIBUTES.get(name)
+        if counter is None:
+            hint = did_you_mean(name, records.ATTRIBUTES)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
+        return self.counters.read(*counter)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *records.ATTRIBUTES})
@@ -239,7 +237,7 @@ def check_text(text: str) -> None:
         rules.check(text)
 
 
-def shared_model(kind: Callable[[str], M], model: Any, where: str) -> M:
+def model_of_kind(kind: Callable[[str], M], model: Any, where: str) -> M:
     """Return the model itself, or the one model of this kind and process that a string names.
 
     Args:
@@ -400,13 +398,32 @@ class LanguageModel(SharedModel):
         attempt_timeout_s: float | None = None,
         price: tuple[float, float] | None = None,
         adapter: records.Adapter | str | None = None,
-        limit: options.Limit | int | None = None,
+        limit: Limit | int | None = None,
         cache: options.CacheGiven | None = None,
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
-        api_key = options.hidden(api_key)
-        super().__init__(options.settings_for(model, locals()), CHAT, EmbeddedModels.instance.chat)
+        api_key = options.hidden(api_key)  # reporters of errors print the variables of a frame
+        settings = options.settings_for(
+            model,
+            api_key=api_key,
+            api_base=api_base,
+            attempts=attempts,
+            timeout_s=timeout_s,
+            name=name,
+            headers=headers,
+            extra_body=extra_body,
+            structured=structured,
+            repairs=repairs,
+            allow_remote_media=allow_remote_media,
+            attempt_timeout_s=attempt_timeout_s,
+            price=price,
+            adapter=adapter,
+            limit=limit,
+            cache=cache,
+            defaults=defaults,
+        )
+        super().__init__(settings, CHAT, EmbeddedModels.instance.chat)
         self.fallback = fallback
 
     @overload
@@ -479,33 +496,66 @@ class LanguageModel(SharedModel):
         stand_in = stand_in_for(self.name)
         name = (stand_in or self).model
         refuse_on_symbols(name)
-        wanted = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
-        if reasoning_field is not None and (not isinstance(reasoning_field, str) or wanted is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        reply_schema = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
+        if reasoning_field is not None and (not isinstance(reasoning_field, str) or reply_schema is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
             raise ConfigError(f"{name}: reasoning_field: {got}.")
         model_class = data_model or (None if type(schema) is Schema else model_of(schema))
-        own = params and options.sampling_params(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS)
+        own = params and options.check_sampling(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS.split())
         draw = current_sample() if sample is None else check_sample(sample)
         level = options.check_structured(structured, name)
         limit = None if timeout_s is None else check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
-        checked, functions = records.turns(messages), offered(tools, name)
+        turns, functions = records.turns(messages), function_schemas(tools, name)
 
         def request_to(model: LanguageModel) -> records.LMRequest:
             """Return the request for one of the models."""
             merged, choice = frozen_dict({**model.defaults, **own}) if own else model.defaults, None
             if functions is not None and "tool_choice" in merged:
-                choice = chosen(merged["tool_choice"], functions, name)
+                choice = normalize_tool_choice(merged["tool_choice"], functions, name)
                 merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
-            by = level or model.settings.structured
-            sent = records.turns_for(checked, model.settings.server, servers)
-            asked = sent, wanted, functions, choice, merged, draw, by, reasoning_field, model_class
-            return records.LMRequest(model.model, *asked)
+            return records.LMRequest(
+                model.model,
+                records.turns_for(turns, model.settings.server, servers),
+                schema=reply_schema,
+                tools=functions,
+                tool_choice=choice,
+                params=merged,
+                sample=draw,
+                structured=level or model.settings.structured,
+                reasoning_field=reasoning_field,
+                data_model=model_class,
+            )
 
-        models = (stand_in or self).tried()
+        models: list[LanguageModel] = [*(stand_in or self).with_fallbacks()]
         if stand_in is None and len(models) > 1:
-            models = [stand_in_for(each.name) or each for each in models]
-        servers = [each.settings.server for each in models]
-        return LMStream(answer, models, request_to, limit) if stream else await answer(models, request_to, limit)
+            models = [stand_in_for(model.name) or model for model in models]
+        servers = [model.settings.server for model in models]
+        arguments = models, request_to, limit
+        return LMStream(call_with_fallbacks, *arguments) if stream else await call_with_fallbacks(*arguments)
+
+    def stream(self, messages: Any, schema: Any = None, tools: Sequence[Any] | None = None, **options: Any) -> LMStream:
+        """Return a stream of the reply: the model is called when its block is entered.
+
+        Args:
+            messages: As for a call.
+            schema: As for a call.
+            tools: As for a call.
+            **options: The other keywords of a call.
+
+        Raises:
+            SynmodError: As for a call; raised by the iterator.
+
+        Example:
+            >>> from synmod.testing import ScriptedLM
+            >>> async def main():
+            ...     async with ScriptedLM(["Paris"]).stream("Capital of France?") as s:
+            ...         return "".join([chunk.text async for chunk in s])
+            >>> sm.run(main)
+            'Paris'
+
+        Source: `client.chat.completions.stream` of the openai SDK.
+        """
+        return LMStream(self, messages, schema, tools, **options)
 
     @property
     def defaults(self) -> FrozenDict:
@@ -522,13 +572,13 @@ class LanguageModel(SharedModel):
         return self._fallback
 
     @fallback.setter
-    def fallback(self, given: LanguageModel | str | Sequence[LanguageModel | str] | None) -> None:
-        listed: Any = given if isinstance(given, list | tuple) else () if given is None else (given,)
+    def fallback(self, fallback: LanguageModel | str | Sequence[LanguageModel | str] | None) -> None:
+        items: Any = fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,)
         where = f"{self.model}: fallback"
-        models = tuple([model_from(each, where) for each in listed])
-        for each, model in zip(listed, models, strict=True):
-            if each == self.model or self in model.tried():
-                raise ConfigError(f"{where}: {each!r} leads back to this model: it would be tried again and again.")
+        models = tuple([model_from(item, where) for item in items])
+        for item, model in zip(items, models, strict=True):
+            if item == self.model or self in model.with_fallbacks():
+                raise ConfigError(f"{where}: {item!r} leads back to this model: it would be tried again and again.")
         self._fallback = models
 
     def estimate_tokens(self, messages: Any) -> int:
@@ -571,9 +621,9 @@ class LanguageModel(SharedModel):
         """
         checked = records.turns(messages)
         adapter, settings = self.adapter, self.settings
-        known = settings.provider in ("azure", "openai") and settings.api_base is None
-        if known and isinstance(adapter, DirectAdapter | LiteLLMAdapter):
-            return records.TokenCount(await counted_tokens(self.model, checked))
+        is_openai = settings.provider in ("azure", "openai") and settings.api_base is None
+        if is_openai and isinstance(adapter, DirectAdapter | LiteLLMAdapter):
+            return records.TokenCount(await count_tokens(self.model, checked))
         if isinstance(adapter, DirectAdapter) and (count := await adapter.count_tokens(checked)) is not None:
             return records.TokenCount(count)
         return records.TokenCount(records.estimate_tokens(checked), estimated=True)
@@ -618,7 +668,7 @@ def model_from(model: LanguageModel | str, where: str = "language_model") -> Lan
     Raises:
         ConfigError: It is neither, or the string is not `provider/name`. Begins with `where`.
     """
-    return shared_model(LanguageModel, model, where)
+    return model_of_kind(LanguageModel, model, where)
 
 
 def set_default_language_model(model: LanguageModel | str | None) -> None:
@@ -692,12 +742,12 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
     """
     if model is not None:
         return model_from(model, where)
-    found = current_language_model() or stand_in_for(None)
-    if found is None:
+    default = current_language_model() or stand_in_for(None)
+    if default is None:
         ways = "Pass language_model=... to the module, call sm.set_default_language_model('provider/model'), or write"
         block = "`with sm.default_language_model('provider/model'):`"
         raise ConfigError(f"{where or 'The module'}: no language model. {ways} {block}.")
-    return found
+    return default
 
 
 @contextmanager
@@ -764,7 +814,7 @@ def check_sample(sample: object) -> int:
 
 
 @contextmanager
-def drawing(sample: int) -> Generator[None]:
+def sample_number(sample: int) -> Generator[None]:
     """Make `sample` the draw number of the model calls in a block that pass none of their own.
 
     Args:
@@ -774,7 +824,7 @@ def drawing(sample: int) -> Generator[None]:
         ConfigError: It is not an int of at least 0.
 
     Example:
-        >>> with drawing(2):
+        >>> with sample_number(2):
         ...     current_sample()
         2
 

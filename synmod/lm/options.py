@@ -1,17 +1,15 @@
-"""The checked options of a model: sampling parameters, limits, settings; and its key, which no error shows.
+"""The checked options of a model: sampling parameters and settings; and its key, which no error shows.
 
-A key is read for each request, from the argument or from the usual environment variable. A `Limit` bounds the requests
-under way at once, and the requests and tokens of any minute.
+A key is read for each request, from the argument or from the usual environment variable.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import re
 import typing
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
@@ -19,21 +17,19 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from synmod.cache import Cache
-from synmod.errors import AuthError, ConfigError, DataError, RequestError
+from synmod.errors import AuthError, ConfigError, DataError
 from synmod.leaves import (
     SHORTEST_SECRET,
     FrozenDict,
     Json,
-    aio,
     check_choice,
-    check_int,
-    checks_keywords,
-    current_clock,
     did_you_mean,
     frozen,
     remember_secrets,
     without_secrets,
 )
+
+from .limits import Limit, limit_from
 
 
 class Sampling(TypedDict, total=False):
@@ -65,21 +61,26 @@ _NUMBERS: Final = frozenset(
     {"temperature", "top_p", "top_k", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "top_logprobs"}
 )
 
-# Keywords of other libraries -> their names here.
 _ELSEWHERE: Final = {
-    "retries": "attempts", "max_retries": "attempts", "num_retries": "attempts", "timeout": "timeout_s",
-    "request_timeout": "timeout_s", "base_url": "api_base", "key": "api_key", "temp": "temperature",
-    "max_output_tokens": "max_tokens", "stop_sequences": "stop", "response_format": "structured",
-}  # fmt: skip
+    "attempts": "retries max_retries num_retries",
+    "timeout_s": "timeout request_timeout",
+    "api_base": "base_url",
+    "api_key": "key",
+    "temperature": "temp",
+    "max_tokens": "max_output_tokens",
+    "stop": "stop_sequences",
+    "structured": "response_format",
+}
+"""Keyword -> its names in other libraries."""
 
 
-def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str] = ()) -> FrozenDict:
+def check_sampling(params: Mapping[str, Any], where: str, keywords: Collection[str] = ()) -> FrozenDict:
     """Check sampling parameters and freeze them.
 
     Args:
-        given: Name to value; a value of None counts as not given.
+        params: Name to value; a value of None counts as not given.
         where: The receiver, for the message.
-        others: Further keywords that `where` accepts, so that a suggestion may name them.
+        keywords: Further keywords that `where` accepts, so that a suggestion may name them.
 
     Returns:
         The parameters that were given.
@@ -89,245 +90,37 @@ def sampling_params(given: Mapping[str, Any], where: str, others: Collection[str
         DataError: A value is not JSON; names the parameter.
 
     Example:
-        >>> sampling_params({"temperature": 0, "seed": None}, "Generator")
+        >>> check_sampling({"temperature": 0, "seed": None}, "Generator")
         {'temperature': 0}
 
     Source: DSPy's `LM(**kwargs)`; differs: unknown names are errors.
     """
-    for name in given:
+    for name, value in params.items():
         if name not in SAMPLING:
-            raise _unknown_keyword(name, where, others)
-        if name in _NUMBERS and not isinstance(given[name], int | float | None):
-            raise ConfigError(f"{where}: {name} is {given[name]!r:.100}; give a number.")
+            raise _unknown_keyword(name, where, keywords)
+        if name in _NUMBERS and not isinstance(value, int | float | None):
+            raise ConfigError(f"{where}: {name} is {value!r:.100}; give a number.")
     try:
-        return frozen({name: value for name, value in given.items() if value is not None})
+        return frozen({name: value for name, value in params.items() if value is not None})
     except DataError as error:
         raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
 
 
-def _unknown_keyword(name: str, where: str, others: Collection[str]) -> ConfigError:
+def _unknown_keyword(name: str, where: str, keywords: Collection[str]) -> ConfigError:
     """Return the error for an unknown keyword, with the closest known one."""
-    known = (*others, *SAMPLING)
-    meant = name if name in _KEYWORDS else _ELSEWHERE.get(name)
-    hint = did_you_mean(name, known)
+    choices = (*keywords, *SAMPLING)
+    ours = (keyword for keyword, names in _ELSEWHERE.items() if name in names.split())
+    meant = name if name in _KEYWORDS else next(ours, None)
+    hint = did_you_mean(name, choices)
     if meant is not None:
-        hint = f" Did you mean {meant!r}{'' if meant in known else ' of the LanguageModel'}?"
+        hint = f" Did you mean {meant!r}{'' if meant in choices else ' of the LanguageModel'}?"
     if name == "max_completion_tokens":
         hint = " Write max_tokens=..., which OpenAI itself gets under that name."
-    takes = f" It takes {', '.join(others)}, and sampling parameters." if others else ""
+    takes = f" It takes {', '.join(keywords)}, and sampling parameters." if keywords else ""
     return ConfigError(
         f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
         f" a parameter of one provider alone goes into extra_body={{{name!r}: ...}} of the LanguageModel."
     )
-
-
-# -- limits ------------------------------------------------------------------------------------------------------------
-
-
-_WINDOW_S: Final = 60.0
-_SHORTEST_WAIT_S: Final = 0.001  # so that rounding cannot cause a busy loop
-_LOOK_S: Final = 1.0  # until a turn looks whether another loop that shares its limit was closed
-_LOOKS_PER_S: Final = 1_000  # of all turns that wait
-
-
-class Limit:
-    """Limits the requests of one or more models: at once, and in every window of 60 seconds.
-
-    First come, first served; a call that is cancelled or times out while it waits takes up no room. Tokens are
-    estimated when a request is sent (characters / 3 plus `max_tokens`), and corrected by its reply.
-    One Limit serves all tasks, threads and event loops of the process; it is not shared with other processes. The room
-    of requests whose loop was closed before they ended is free again within a second or so.
-
-    Args:
-        concurrency: Requests under way at once.
-        rpm: Requests per minute.
-        tpm: Tokens per minute, of prompts and completions.
-
-    Raises:
-        ConfigError: None of them is given, or one is not a whole number above 0.
-
-    Example:
-        >>> shared = Limit(concurrency=8, rpm=500, tpm=200_000)
-        >>> fast = sm.LanguageModel("openai/gpt-4o-mini", limit=shared)
-        >>> good = sm.LanguageModel("openai/gpt-4o", limit=shared)
-
-    Source: sliding-window logs of API gateways; differs: tokens are reserved before and corrected after.
-    """
-
-    __slots__ = ("_homes", "_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
-
-    @checks_keywords
-    def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
-        self.concurrency, self.rpm, self.tpm = concurrency, rpm, tpm
-        for name, number in self.numbers().items():
-            check_int(f"Limit: {name}", number, error=ConfigError)
-        if not self.numbers():
-            raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
-        self._lock = aio.lock()
-        self._homes: Counter[aio.Home] = Counter()  # of all turns, waiting and under way
-        self._queue: deque[Turn] = deque()
-        self._running = 0
-        self._log: deque[Turn] = deque()
-        self._tokens = 0  # sum over the log
-
-    def turn(self, tokens: int) -> Turn:
-        """Return the turn of a request that may use this many tokens: begin it before the request, end it after."""
-        return Turn(self, tokens)
-
-    def numbers(self) -> dict[str, int]:
-        """Return the limits that were given, by name."""
-        return {name: number for name in ("concurrency", "rpm", "tpm") if (number := getattr(self, name)) is not None}
-
-    def __repr__(self) -> str:
-        return f"Limit({', '.join(f'{name}={number}' for name, number in self.numbers().items())})"
-
-    def __copy__(self, memo: object = None) -> Limit:
-        """A limit is held by reference: copies share it."""
-        return self
-
-    __deepcopy__ = __copy__
-
-    def _seconds_to(self, turn: Turn) -> float:
-        """Return how long a turn must wait at least: 0 if it may begin, infinity if the end of another wakes it."""
-        if len(self._homes) > 1 and self._must_wait(turn):
-            self._forget_ended()
-        if self._must_wait(turn):
-            return math.inf if len(self._homes) == 1 else max(_LOOK_S, len(self._queue) / _LOOKS_PER_S)
-        now = aio.steady_time()
-        while self._log and now - self._log[0].began >= _WINDOW_S:
-            self._forget(self._log[0])
-        requests = 0 if self.rpm is None else len(self._log) + 1 - self.rpm  # how many are too many
-        tokens = 0 if self.tpm is None else self._tokens + turn.tokens - self.tpm
-        ready = now
-        for sent in self._log:
-            if requests <= 0 and tokens <= 0:
-                break
-            requests, tokens, ready = requests - 1, tokens - sent.tokens, sent.began + _WINDOW_S
-        return max(ready - now, _SHORTEST_WAIT_S) if ready > now else 0.0
-
-    def _must_wait(self, turn: Turn) -> bool:
-        """Whether others are before a turn, or all places are taken."""
-        return self._queue[0] is not turn or (self.concurrency is not None and self._running >= self.concurrency)
-
-    def _forget_ended(self) -> None:
-        """Remove the turns whose loop was closed, or is that of the parent process."""
-        for home in [home for home in self._homes if home.has_ended()]:
-            waiting = [turn for turn in self._queue if turn.home == home]
-            self._queue = deque(turn for turn in self._queue if turn.home != home)
-            self._running -= self._homes.pop(home) - len(waiting)
-        self._wake()
-
-    def _leave(self, turn: Turn) -> bool:
-        """Count a turn that has ended; return whether it had not been forgotten."""
-        left = self._homes.pop(turn.home, 0) - 1
-        if left > 0:
-            self._homes[turn.home] = left
-        return left >= 0
-
-    def _begin(self, turn: Turn) -> None:
-        """Log a request that is sent now."""
-        self._running += 1
-        if self.rpm is not None or self.tpm is not None:
-            turn.began, turn.is_logged = aio.steady_time(), True
-            self._log.append(turn)
-            self._tokens += turn.tokens
-
-    def _forget(self, turn: Turn) -> None:
-        """Remove a request from the log."""
-        if turn.is_logged:
-            turn.is_logged = False
-            self._log.remove(turn)
-            self._tokens -= turn.tokens
-
-    def _wake(self) -> None:
-        """Wake the first turn in the queue."""
-        if self._queue:
-            self._queue[0].signal.set()
-
-
-class Turn:
-    """The turn of one request under a limit."""
-
-    __slots__ = ("_limit", "began", "home", "is_logged", "signal", "tokens")
-
-    def __init__(self, limit: Limit, tokens: int) -> None:
-        self._limit = limit
-        self.tokens = tokens
-        self.began = 0.0
-        self.is_logged = False
-        self.home = aio.Home.here()
-        self.signal = aio.Signal()
-
-    async def begin(self) -> None:
-        """Wait until the request may be sent.
-
-        Raises:
-            RequestError: It may use more tokens than the limit allows per minute.
-        """
-        limit, most = self._limit, self._limit.tpm
-        if most is not None and self.tokens > most:
-            got, remedy = f"it may use {self.tokens} tokens", "raise tpm, lower max_tokens, or send less"
-            raise RequestError(f"the request never fits into the limit of tpm={most}: {got}; {remedy}", sent=False)
-        with limit._lock:
-            limit._queue.append(self)
-            limit._homes[self.home] += 1
-        begun = False
-        try:
-            while True:
-                with limit._lock:
-                    seconds = limit._seconds_to(self)
-                    if not seconds:
-                        limit._begin(self)
-                        begun = True
-                        return
-                    self.signal = aio.Signal()
-                await _set_or_over(self.signal, seconds)
-        finally:
-            with limit._lock:
-                if begun or limit._leave(self):
-                    limit._queue.remove(self)
-                limit._wake()
-
-    def settle(self, tokens: int) -> None:
-        """Replace the estimate by the tokens that the request used."""
-        with self._limit._lock:
-            self._limit._tokens += (tokens - self.tokens) * self.is_logged
-            self.tokens = tokens
-
-    def end(self, *, sent: bool) -> None:
-        """Make room for the next request; remove one that was not sent from the log."""
-        with self._limit._lock:
-            self._limit._running -= self._limit._leave(self)
-            if not sent:
-                self._limit._forget(self)
-            self._limit._wake()
-
-
-async def _set_or_over(signal: aio.Signal, seconds: float) -> None:
-    """Wait for a signal, for at most `seconds`."""
-
-    async def ring() -> None:
-        await current_clock().sleep(seconds)
-        signal.set()
-
-    async with aio.task_group() as group:
-        if seconds < math.inf:
-            group.start_soon(ring)
-        await signal.wait()
-        group.cancel()
-
-
-def limit_from(given: Any) -> Limit | None:
-    """Return a limit; an int limits the requests at once.
-
-    Raises:
-        ConfigError: It is neither a Limit nor a whole number above 0.
-    """
-    if given is None or isinstance(given, Limit):
-        return given
-    if type(given) is not int:
-        raise ConfigError(f"limit is {given!r:.100}; write sm.Limit(rpm=...), or a number of requests at once.")
-    return Limit(concurrency=given)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -394,8 +187,8 @@ def _base(base: str) -> str:
 def _headers(headers: Mapping[Any, Any]) -> Mapping[str, str | Secret]:
     """Check headers: names and values are ASCII on one line; a value may be a secret, one of a credential is hidden."""
     for name, value in headers.items():
-        named = isinstance(name, str) and _HEADER.fullmatch(name)
-        if not named or not _is_text(value) or not _VALUE.fullmatch(plain(value)):
+        is_name = isinstance(name, str) and _HEADER.fullmatch(name)
+        if not is_name or not _is_text(value) or not _VALUE.fullmatch(plain(value)):
             raise ValueError(f"{name!r:.100} must be a name of letters, digits and hyphens, with a line of ASCII text")
     return {name: hidden(value) if _SECRET_HEADER.search(name) else value for name, value in headers.items()}
 
@@ -435,19 +228,19 @@ def _base_of_environment(provider: str) -> str | None:
         raise ConfigError(f"the environment variable {name} {error}.") from None
 
 
-def cache_from(given: Any) -> Cache | None:
+def cache_from(cache: Any) -> Cache | None:
     """Return a cache: True stands for `.synmod/cache.db` in the working folder, a path for its file, False for none.
 
     Raises:
         ConfigError: It is none of these.
     """
-    if given is None or given is False or isinstance(given, Cache):
-        return given or None
-    if given is True:
+    if cache is None or cache is False or isinstance(cache, Cache):
+        return cache or None
+    if cache is True:
         return Cache(os.path.join(".synmod", "cache.db"))
-    if isinstance(given, str) or hasattr(given, "__fspath__"):
-        return Cache(given)
-    raise ConfigError(f"cache is {given!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
+    if isinstance(cache, str) or hasattr(cache, "__fspath__"):
+        return Cache(cache)
+    raise ConfigError(f"cache is {cache!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
 
 
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
@@ -514,37 +307,35 @@ class Settings(BaseModel):
     __str__ = __repr__
 
 
-_NO_SETTINGS: Final = ("__class__", "fallback", "model", "self")  # locals of a constructor that are not settings
 _KEYWORDS: Final = (
     *(name for name in Settings.model_fields if name not in ("model", "defaults", "batch_size", "dimensions")),
     "fallback",
 )
 
 
-def settings_for(model: object, given: Mapping[str, Any]) -> Settings:
+def settings_for(model: object, *, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Settings:
     """Return the settings of a model.
 
     Args:
         model: The model string, `provider/name`.
-        given: The locals of the constructor: the other fields of `Settings`, None for those not given.
-            `defaults` are not checked yet.
+        defaults: The sampling parameters, unchecked.
+        **settings: The other fields of `Settings`, None for those not given.
 
     Raises:
         ConfigError: An argument is wrong; names it and the expected value.
     """
     if not isinstance(model, str) or not MODEL_STRING.fullmatch(model):
         raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
-    named = {name: value for name, value in given.items() if name not in _NO_SETTINGS}
-    known = {name: value for name, value in named.items() if value is not None or name.endswith("timeout_s")}
-    known["defaults"] = sampling_params(given.get("defaults", {}), f"LanguageModel({model!r})", _KEYWORDS)
+    fields = {name: value for name, value in settings.items() if value is not None or name.endswith("timeout_s")}
+    fields["defaults"] = check_sampling(defaults or {}, f"LanguageModel({model!r})", _KEYWORDS)
     try:
-        return Settings.model_validate({"model": model, "name": model, **known})
+        return Settings.model_validate({"model": model, "name": model, **fields})
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
-        what = str(fault["loc"][0])
-        wanted = fault["msg"].removeprefix("Value error, ")
-        got = "" if what in _HIDDEN else f" Got {given.get(what)!r:.100}.{did_you_mean(given.get(what), STRUCTURED)}"
-        raise ConfigError(f"{model}: {what}: {wanted}.{got}") from None
+        name = str(fault["loc"][0])
+        problem, value = fault["msg"].removeprefix("Value error, "), settings.get(name)
+        got = "" if name in _HIDDEN else f" Got {value!r:.100}.{did_you_mean(value, STRUCTURED)}"
+        raise ConfigError(f"{model}: {name}: {problem}.{got}") from None
 
 
 def check_structured(level: str | None, where: str) -> str | None:
@@ -559,29 +350,29 @@ def check_structured(level: str | None, where: str) -> str | None:
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-_LISTED: Final = (
-    "ai21", "anthropic", "cerebras", "cohere", "dashscope", "deepinfra", "deepseek", "fireworks_ai", "gemini", "groq",
-    "huggingface", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "replicate", "sambanova", "voyage",
-    "xai",
-)  # fmt: skip
-_FURTHER_NAMES: Final = {
-    "cohere": "CO_API_KEY", "fireworks_ai": "FIREWORKS_API_KEY", "gemini": "GOOGLE_API_KEY",
-    "huggingface": "HF_TOKEN", "replicate": "REPLICATE_API_TOKEN",
-}  # fmt: skip
+_WITH_ONE_NAME: Final = (
+    "ai21 anthropic cerebras dashscope deepinfra deepseek groq mistral moonshot nvidia_nim openai openrouter sambanova "
+    "voyage xai"
+)
 ENVIRONMENT: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name: (f"{name.upper()}_API_KEY", *filter(None, [_FURTHER_NAMES.get(name)])) for name in _LISTED},
+    **{name: (f"{name.upper()}_API_KEY",) for name in _WITH_ONE_NAME.split()},
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
     "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),
     "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "replicate": ("REPLICATE_API_KEY", "REPLICATE_API_TOKEN"),
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
 }
 """Provider -> the environment variables that may hold its key, the usual one first. Saved files cannot extend it."""
 
 # Credentials that litellm reads itself; here they are only removed from texts.
-_OTHERS: Final = (
-    "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_AD_TOKEN",
-    "AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_CLIENT_SECRET", "DATABRICKS_API_KEY", "VERTEXAI_CREDENTIALS",
-    "WATSONX_APIKEY", "WATSONX_API_KEY", "WATSONX_TOKEN",
-)  # fmt: skip
+_OF_LITELLM: Final = (
+    "AWS_ACCESS_KEY_ID AWS_BEARER_TOKEN_BEDROCK AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AZURE_AD_TOKEN "
+    "AZURE_AI_API_KEY AZURE_API_KEY AZURE_CLIENT_SECRET DATABRICKS_API_KEY VERTEXAI_CREDENTIALS "
+    "WATSONX_APIKEY WATSONX_API_KEY WATSONX_TOKEN"
+)
 
 _MOST_KEYS: Final = 256  # a rotating key may differ for each request in flight
 
@@ -597,7 +388,7 @@ class Secrets:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._given: deque[SecretStr] = deque(maxlen=_MOST_KEYS)  # keys of recent requests
+        self._recent_keys: deque[SecretStr] = deque(maxlen=_MOST_KEYS)
         remember_secrets(self.own())
 
     def missing(self) -> AuthError | None:
@@ -634,16 +425,16 @@ class Secrets:
         if not (text.isascii() and text.isprintable()):
             return AuthError("the API key cannot be sent: it must be ASCII text on one line.", sent=False)
         secret = SecretStr(text)
-        if secret not in self._given:
-            self._given.append(secret)
-            remember_secrets(self.known())
+        if secret not in self._recent_keys:
+            self._recent_keys.append(secret)
+            remember_secrets(self.hidden_texts())
         return secret
 
     def headers(self) -> dict[str, str]:
         """Return the headers of the user, as they are sent."""
         return {name: plain(value) for name, value in self._settings.headers.items()}
 
-    def known(self) -> frozenset[str]:
+    def hidden_texts(self) -> frozenset[str]:
         """Return every text of at least eight characters that no error may show."""
         return self.own() | environment_secrets()
 
@@ -652,12 +443,12 @@ class Secrets:
         key, headers = self._settings.api_key, self._settings.headers.values()
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
         words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` a provider may quote the token
-        found = {*map(plain, self._given), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
-        return frozenset(secret for secret in found if len(secret) >= SHORTEST_SECRET)
+        secrets = {*map(plain, self._recent_keys), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
+        return frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
 
     def scrub(self, text: str) -> str:
         """Return the text of an error, which may have been cut, with `***` for every secret."""
-        return without_secrets(text, self.known(), cut=True)
+        return without_secrets(text, self.hidden_texts(), cut=True)
 
 
 def _first_of(names: Iterable[str]) -> str:
@@ -667,11 +458,11 @@ def _first_of(names: Iterable[str]) -> str:
 
 def environment_secrets() -> frozenset[str]:
     """Return the credentials in the environment, of every known provider."""
-    names = (*_OTHERS, *(name for names in ENVIRONMENT.values() for name in names))
+    names = (*_OF_LITELLM.split(), *(name for names in ENVIRONMENT.values() for name in names))
     return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= SHORTEST_SECRET)
 
 
-def shortened(text: str, most: int = 2_000) -> str:
+def shorten(text: str, most: int = 2_000) -> str:
     """Return the first `most` bytes of a text. Scrub it before, or half a secret may remain."""
     raw = text.encode(errors="replace")
     return text if len(raw) <= most else raw[:most].decode(errors="ignore")

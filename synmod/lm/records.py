@@ -23,9 +23,9 @@ _MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
 _CHARACTERS_OF_MEDIA: Final = 3_000  # an image is a thousand tokens, more or less
 _FIELDS: Final = {
-    "name": str, "refusal": str, "reasoning_content": str, "tool_call_id": str, "tool_calls": list,
-    "thinking_blocks": list,
-}  # fmt: skip
+    **dict.fromkeys(("name", "refusal", "reasoning_content", "tool_call_id"), str),
+    **dict.fromkeys(("tool_calls", "thinking_blocks"), list),
+}
 _KNOWN: Final = frozenset({"role", "content", "name", "refusal", "tool_call_id", "tool_calls"})
 _FORM: Final = '{"role": "user", "content": "..."}'
 
@@ -55,6 +55,14 @@ def message(role: str, content: Json, **fields: Json) -> Message:
     turn = Message.__new__(Message)
     fill(turn, {"role": role, "content": content, **fields})
     return turn
+
+
+def with_system_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Return turns with a text at the end of the system turn, which is made if there is none."""
+    first = messages[0]
+    if first["role"] == "system" and isinstance(first["content"], str):
+        return (message("system", f"{first['content']}\n\n{text}"), *messages[1:])
+    return (message("system", text), *messages)
 
 
 def turns(messages: Any) -> tuple[Message, ...]:
@@ -117,8 +125,8 @@ def _turn(item: Any, index: int) -> Message:
         raise DataError(f"{where}: got {got}, wanted a text.")
     for name, kind in _FIELDS.items():
         if not isinstance(json.get(name), (kind, NoneType)):
-            wanted = "a text" if kind is str else "a list"
-            raise DataError(f"{where}: {name}: got {json[name]!r:.100}, wanted {wanted}.")
+            expected = "a text" if kind is str else "a list"
+            raise DataError(f"{where}: {name}: got {json[name]!r:.100}, wanted {expected}.")
     if role != "assistant" and json.get("tool_calls") is not None:
         raise DataError(f"{where}: only an assistant turn has tool_calls.")
     if (role == "tool") != isinstance(json.get("tool_call_id"), str):
@@ -129,15 +137,14 @@ def _turn(item: Any, index: int) -> Message:
         if not all(isinstance(text, str) for text in given_texts):
             form = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
             raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {form}.")
-    given: dict[str, Any] = {"role": role, "content": None}
-    given |= {key: value for key, value in json.items() if value is not None}
+    turn: dict[str, Any] = {"role": role, "content": None}
+    turn |= {key: value for key, value in json.items() if value is not None}
     if is_array(content):
-        parts = [_part(part, f"{where}: content[{place}]") for place, part in enumerate(content)]
-        given["content"] = frozen_list(parts)
-    return message(**given)
+        turn["content"] = frozen_list(_part(part, f"{where}: content[{place}]") for place, part in enumerate(content))
+    return message(**turn)
 
 
-def written_by(turn: Message, author: tuple[str, str | None]) -> Message:
+def set_author(turn: Message, author: tuple[str, str | None]) -> Message:
     """Return a new turn with its author: the provider and address of the server that wrote it."""
     turn._author = author
     return turn
@@ -161,23 +168,19 @@ def turns_for(
         return author != server
 
     return tuple(
-        [_known_keys(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
+        [_portable_turn(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
     )
 
 
-def _known_keys(turn: Message) -> Message:
+def _portable_turn(turn: Message) -> Message:
     """Return an assistant turn without reasoning, signatures and what else is for the provider alone that wrote it."""
-    known = {name: value for name, value in turn.items() if name in _KNOWN}
-    if calls := known.get("tool_calls"):
-        known["tool_calls"] = frozen([ToolCall(call["id"], **_named(call["function"])) for call in calls])
-    elif known["content"] is None:
-        known["content"] = ""
-    return message(**known)
-
-
-def _named(function: Mapping[str, Json]) -> dict[str, Any]:
-    """Return name and arguments of a tool call."""
-    return {name: function[name] for name in ("name", "arguments")}
+    fields = {name: value for name, value in turn.items() if name in _KNOWN}
+    if calls := fields.get("tool_calls"):
+        names = ("name", "arguments")
+        fields["tool_calls"] = frozen([ToolCall(call["id"], *map(call["function"].get, names)) for call in calls])
+    elif fields["content"] is None:
+        fields["content"] = ""
+    return message(**fields)
 
 
 def _part(part: Json, where: str) -> Json:
@@ -187,9 +190,11 @@ def _part(part: Json, where: str) -> Json:
     if kind == "text" and isinstance(inner, str):
         return part
     if kind in _MEDIA and is_object(inner):
-        return frozen_dict({**part, kind: frozen_dict({key: one for key, one in inner.items() if one is not None})})
-    wanted = 'a text, an sm.Image, sm.Audio or sm.File, or a part such as {"type": "text", "text": ...}'
-    raise DataError(f"{where}: got a part of kind {kind!r:.100}, wanted {wanted}.")
+        return frozen_dict(
+            {**part, kind: frozen_dict({key: value for key, value in inner.items() if value is not None})}
+        )
+    expected = 'a text, an sm.Image, sm.Audio or sm.File, or a part such as {"type": "text", "text": ...}'
+    raise DataError(f"{where}: got a part of kind {kind!r:.100}, wanted {expected}.")
 
 
 def remote_media(messages: Iterable[Message]) -> str:
@@ -198,8 +203,8 @@ def remote_media(messages: Iterable[Message]) -> str:
         content = turn["content"]
         for place, part in enumerate(content if is_array(content) else ()):
             image, file = part.get("image_url", {}).get("url"), part.get("file", {})
-            others = (part.get("input_audio", {}).get("data"), file.get("file_id"), file.get("file_data"))
-            if (image is not None and not str(image).startswith("data:")) or any("://" in str(one) for one in others):
+            texts = (part.get("input_audio", {}).get("data"), file.get("file_id"), file.get("file_data"))
+            if (image is not None and not str(image).startswith("data:")) or any("://" in str(text) for text in texts):
                 return f"messages[{index}]: content[{place}]"
     return ""
 
@@ -236,8 +241,8 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
     """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 if not set)."""
     most = request.params.get("max_tokens")
-    offered = request.tools if isinstance(request, LMRequest) else None
-    tools = estimate_text(len(dump_json(list(offered)))) if offered else 0
+    functions = request.tools if isinstance(request, LMRequest) else None
+    tools = estimate_text(len(dump_json(list(functions)))) if functions else 0
     return estimate_tokens(request.messages) + tools, most if isinstance(most, int) else 0
 
 
@@ -246,7 +251,7 @@ def estimate_text(characters: int) -> int:
     return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
-def estimated_usage(request: LMRequest, characters: int) -> Usage:
+def estimate_usage(request: LMRequest, characters: int) -> Usage:
     """Return an estimate of the usage of a request whose reply has this many characters."""
     prompt, completion = estimate_tokens(request.messages), estimate_text(characters)
     return Usage(prompt_tokens=prompt, completion_tokens=completion, estimated=True)
@@ -290,7 +295,7 @@ class LMRequest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out the class, which another process may not find; the schema stays."""
-        return LMRequest, tuple(getattr(self, each.name) for each in fields(self) if each.name != "data_model")
+        return LMRequest, tuple(getattr(self, field.name) for field in fields(self) if field.name != "data_model")
 
 
 @dataclass(frozen=True)
@@ -426,10 +431,13 @@ class LMReply:
         """Return the JSON object or array of the reply."""
         if is_object(self.json) or is_array(self.json):
             return self.json
-        found, remedy = f"the {type(self.json).__name__} {self.json!r:.80}", "read reply.json"
+        content, remedy = f"the {type(self.json).__name__} {self.json!r:.80}", "read reply.json"
         if self.json is None:
-            found, remedy = "text, since the call had no schema", "read reply.text, or write await lm(..., schema=...)"
-        raise DataError(f"reply[{key!r}]: the reply is {found}: {remedy}.")
+            content, remedy = (
+                "text, since the call had no schema",
+                "read reply.text, or write await lm(..., schema=...)",
+            )
+        raise DataError(f"reply[{key!r}]: the reply is {content}: {remedy}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +485,7 @@ class LMChunk:
         return self.partial
 
 
-def growing_chunk(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
+def with_partial(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
     """Return a new piece, whose `partial` is computed when it is first read."""
     object.__delattr__(chunk, "partial")
     object.__setattr__(chunk, "_partial", partial)
@@ -486,9 +494,13 @@ def growing_chunk(chunk: LMChunk, partial: Callable[[], Json]) -> LMChunk:
 
 _ANY_REPLY: Final[Mapping[str, tuple[type, ...]]] = {"usage": (Usage,), "model": (str,), "cached": (bool,)}
 _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
-    **_ANY_REPLY, "text": (str,), "reasoning": (str, NoneType), "tool_calls": (tuple, list),
-    "message": (dict, NoneType), "finish_reason": (str, NoneType), "request_id": (str, NoneType),
-}  # fmt: skip
+    **_ANY_REPLY,
+    "text": (str,),
+    "tool_calls": (tuple, list),
+    "message": (dict, NoneType),
+    **dict.fromkeys(("reasoning", "finish_reason", "request_id"), (str, NoneType)),
+}
+_CHUNK: Final[Mapping[str, Any]] = {"text": str, "reasoning": str, "tool_calls": (tuple, list)}
 _ANY_VALUES: Final = attrgetter(*_ANY_REPLY)
 _TEXT_VALUES: Final = attrgetter(*_TEXT_REPLY)
 _COUNTS: Final = attrgetter("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
@@ -504,8 +516,8 @@ def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
     types, values = (_TEXT_REPLY, _TEXT_VALUES) if isinstance(reply, LMReply) else (_ANY_REPLY, _ANY_VALUES)
     if not all(map(isinstance, values(reply), types.values())):
         name = next(name for name, kinds in types.items() if not isinstance(getattr(reply, name), kinds))
-        wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in types[name])
-        raise _wrong_field(reply, name, wanted, where)
+        expected = " or ".join("None" if kind is NoneType else kind.__name__ for kind in types[name])
+        raise _wrong_field(reply, name, expected, where)
     counts = _COUNTS(reply.usage)
     if not all(map(isinstance, counts, repeat(int))) or min(counts) < 0 or max(counts) >= _MOST_TOKENS:
         raise _wrong_field(reply, "usage", "numbers of tokens", where)
@@ -514,10 +526,10 @@ def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
         raise _wrong_field(reply, "usage", "a cost from 0, or None", where)
 
 
-def _wrong_field(reply: LMReply | EmbeddingReply, name: str, wanted: str, where: str) -> TypeError:
+def _wrong_field(reply: LMReply | EmbeddingReply, name: str, expected: str, where: str) -> TypeError:
     """Return the error for a field of another type."""
     kind, value = type(reply).__name__, getattr(reply, name)
-    return TypeError(f"{where} an {kind} whose {name} is {value!r:.200}, wanted {wanted}.")
+    return TypeError(f"{where} an {kind} whose {name} is {value!r:.200}, wanted {expected}.")
 
 
 def check_chunk(chunk: Any, where: str) -> None:
@@ -530,13 +542,10 @@ def check_chunk(chunk: Any, where: str) -> None:
         raise TypeError(f"{where} {chunk!r:.200}, wanted an LMChunk.")
     if type(chunk.text) is str and type(chunk.reasoning) is str and type(chunk.tool_calls) is tuple:
         return
-    fields: tuple[tuple[str, Any, Any], ...] = (
-        ("text", chunk.text, str), ("reasoning", chunk.reasoning, str), ("tool_calls", chunk.tool_calls, (tuple, list))
-    )  # fmt: skip
-    for name, value, kind in fields:
-        if not isinstance(value, kind):
-            wanted = "a tuple" if name == "tool_calls" else 'a str, "" for nothing'
-            raise TypeError(f"{where} an LMChunk whose {name} is {value!r:.100}, wanted {wanted}.")
+    for name, kind in _CHUNK.items():
+        if not isinstance(value := getattr(chunk, name), kind):
+            expected = "a tuple" if name == "tool_calls" else 'a str, "" for nothing'
+            raise TypeError(f"{where} an LMChunk whose {name} is {value!r:.100}, wanted {expected}.")
 
 
 @typing.runtime_checkable
@@ -628,11 +637,11 @@ def entry_of(reply: LMReply) -> Json:
 
 def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply | None:
     """Return the reply in a cache entry, marked as cached and without usage; None if it holds none."""
-    kept: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
+    fields: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
     try:
-        kept["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
-        kept["tool_calls"] = tuple([ToolCall.model_validate(each) for each in entry.get("tool_calls", ())])
-        reply = LMReply(**kept, cached=True, elapsed_s=elapsed_s)
+        fields["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
+        fields["tool_calls"] = tuple([ToolCall.model_validate(call) for call in entry.get("tool_calls", ())])
+        reply = LMReply(**fields, cached=True, elapsed_s=elapsed_s)
         check_reply(reply, "the cache holds")
     except (TypeError, ValueError):  # of another program; pydantic's ValidationError is a ValueError
         return None
@@ -694,10 +703,11 @@ class ModelCounters(PerPhase[ModelCounts]):
         tokens = usage.prompt_tokens, usage.completion_tokens
         self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
 
-    def count_cancelled(self, phase: str, requests: int, came: Usage = NO_USAGE) -> None:
+    def count_cancelled(self, phase: str, requests: int, partial_usage: Usage = NO_USAGE) -> None:
         """Count one cancelled call, and the usage of a stream that had begun."""
-        tokens = {"prompt_tokens": came.prompt_tokens, "completion_tokens": came.completion_tokens}
-        self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=came.cost_usd or 0.0), phase)
+        usage = partial_usage
+        tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+        self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=usage.cost_usd or 0.0), phase)
 
     def read(self, phase: str | None, name: str) -> int | float:
         """Return one field, of one phase or summed over all."""

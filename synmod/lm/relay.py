@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
@@ -21,11 +21,12 @@ from synmod.leaves import Clock, Json, aio, close_generator, reset
 from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify
 
 from .partial import GrowingJson
-from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimated_usage, growing_chunk
+from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
 from .streaming import Text
 
 P = ParamSpec("P")
 T = TypeVar("T")
+ExcludeTime: TypeAlias = Callable[[float], AbstractContextManager[None]]
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -126,13 +127,13 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         self._room.wake()
         return chunk
 
-    async def put(self, chunk: LMChunk, clock: Clock, untimed: Callable[[float], AbstractContextManager[None]]) -> None:
-        """Deliver a piece once the previous one was read, untimed; do nothing if the reader has left the block. Hot."""
+    async def put(self, chunk: LMChunk, clock: Clock, exclude_time: ExcludeTime) -> None:
+        """Deliver a piece once the previous one was read; do nothing if the reader has left the block. Hot."""
         if self._is_full:
             began = clock.now()
             await aio.checkpoint()  # a reader that keeps up takes its turn
             if self._is_full or clock.now() - began > _TURN_S:
-                with untimed(began):
+                with exclude_time(began):
                     while self._is_full:
                         await self._room.wait()
         if self._is_open:
@@ -165,7 +166,7 @@ _TURN_S: Final = 1e-4  # less of a reader's time is not worth the arithmetic
 
 
 class LMStream(stream[LMReply]):
-    """The reply of one model call as it arrives: what `await lm(messages, stream=True)` returns.
+    """The reply of one model call as it arrives: `lm.stream(messages)`, or `await lm(messages, stream=True)`.
 
     The request leaves when the block is entered. The last piece is `done`; leaving the block before closes the
     connection. Failures before the first piece are retried as without streaming. Later ones, and an invalid reply, are
@@ -179,7 +180,7 @@ class LMStream(stream[LMReply]):
         >>> from synmod.testing import ScriptedLM
         >>> lm = ScriptedLM([[sm.LMChunk("Par"), sm.LMChunk("is")]])
         >>> async def main():
-        ...     async with await lm("Capital of France?", stream=True) as s:
+        ...     async with lm.stream("Capital of France?") as s:
         ...         async for chunk in s:
         ...             print(repr(chunk.text), chunk.done)
         ...     return s.reply.text
@@ -214,11 +215,11 @@ class Relay:
         listeners: The hooks to notify.
         place: The fields that every record of the call begins with.
         clock: The clock of the call.
-        untimed: `untimed(began)` stops the time of the call, from then to the end of a block, while a reader is busy.
+        exclude_time: `exclude_time(began)` stops the time of the call from then to the end of a block.
 
     Attributes:
-        begun: When the first piece was delivered; None before.
-        came: The estimated usage of a request that broke off after pieces of its reply had arrived; else None.
+        first_chunk_at: When the first piece was delivered; None before.
+        partial_usage: The estimated usage of a request that broke off after pieces of its reply had arrived; else None.
     """
 
     def __init__(
@@ -228,32 +229,32 @@ class Relay:
         listeners: tuple[Hook, ...],
         place: Place,
         clock: Clock,
-        untimed: Callable[[float], AbstractContextManager[None]],
+        exclude_time: ExcludeTime,
     ) -> None:
         self._streams, self._request, self._listeners, self._place = streams, request, listeners, place
-        self._clock, self._untimed = clock, untimed
+        self._clock, self._untimed = clock, exclude_time
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
         schema = request.schema
         self._json = None if schema is None else GrowingJson(_KINDS.get(str(schema.get("type"))))
         self._numbers = _Numbers()
-        self.begun: float | None = None
-        self.came: Usage | None = None
+        self.first_chunk_at: float | None = None
+        self.partial_usage: Usage | None = None
 
-    async def received(self, adapter: Adapter, request: LMRequest) -> LMReply:
+    async def send(self, adapter: Adapter, request: LMRequest) -> LMReply:
         """Send one request and deliver its pieces; an adapter without `stream` has none before the whole reply."""
-        self.came = None
+        self.partial_usage = None
         token = STREAMS.set(())  # an adapter may call models itself; those calls are not streamed
         try:
             source = getattr(adapter, "stream", None)
             if source is not None:
-                return await self._joined(source(request), adapter, request)
+                return await self._join(source(request), adapter, request)
             reply = adapter.send(request)
             return reply if isinstance(reply, LMReply) else await reply
         finally:
             reset(STREAMS, token)
 
-    async def _joined(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
+    async def _join(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Deliver pieces as they arrive, and return the reply that they form."""
         text, reasoning = Text(), Text()
         calls: tuple[ToolCall, ...] = ()
@@ -274,12 +275,12 @@ class Relay:
                     await self._deliver(new)
         except BaseException:
             if characters := text.length + reasoning.length:
-                self.came = estimated_usage(request, characters)
+                self.partial_usage = estimate_usage(request, characters)
             raise
         finally:
             await close_generator(pieces)
         self._text = str(text)
-        reply = reply or LMReply(usage=estimated_usage(request, text.length + reasoning.length))
+        reply = reply or LMReply(usage=estimate_usage(request, text.length + reasoning.length))
         joined = {"text": self._text or reply.text, "reasoning": str(reasoning) or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
@@ -287,7 +288,7 @@ class Relay:
         """Return what a piece adds to an incomplete reply; None for nothing."""
         text, partial_json = piece.text, None
         if self._json is not None:
-            text = self._numbers.settled(text)
+            text = self._numbers.feed(text)
             partial_json = partial(self._json.at, self._json.add(text))
         return self._next(text, piece.reasoning, partial_json) if text or piece.reasoning else None
 
@@ -301,22 +302,22 @@ class Relay:
         of_text, of_reasoning = self._shown
         last = self._next(reply.text[of_text:], (reply.reasoning or "")[of_reasoning:])
         await self._deliver(replace(last, tool_calls=reply.tool_calls, partial=reply.json, done=True))
-        return replace(reply, first_chunk_s=None if self.begun is None else self.begun - started)
+        return replace(reply, first_chunk_s=None if self.first_chunk_at is None else self.first_chunk_at - started)
 
     def _next(self, text: str, reasoning: str, partial_json: Callable[[], Json] | None = None) -> LMChunk:
         """Return the next piece."""
         self._shown = self._shown[0] + len(text), self._shown[1] + len(reasoning)
-        if self.begun is None:
-            self.begun = self._clock.now()
+        if self.first_chunk_at is None:
+            self.first_chunk_at = self._clock.now()
         chunk = LMChunk(text, reasoning, path=self._place[2], call_id=self._place[0])
-        return chunk if partial_json is None else growing_chunk(chunk, partial_json)
+        return chunk if partial_json is None else with_partial(chunk, partial_json)
 
     async def _deliver(self, chunk: LMChunk) -> None:
         """Deliver a piece to the hooks, then to each stream once it has room."""
         if self._listeners:
             notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
-        for one in self._streams:
-            await one.put(chunk, self._clock, self._untimed)
+        for stream in self._streams:
+            await stream.put(chunk, self._clock, self._untimed)
 
 
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
@@ -330,7 +331,7 @@ class _Numbers:
         self._before = " "  # the last character that was not held back
         self._is_in_text = self._is_escaped = False
 
-    def settled(self, piece: str) -> str:
+    def feed(self, piece: str) -> str:
         """Return what is final with the next piece of the text."""
         text = self._held + piece
         head = text.rstrip("-+.0123456789eE")

@@ -20,9 +20,6 @@ from .words import fields_of, json_text
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _CHOICES: Final = ("auto", "none", "required")
-_HALF: Final = re.compile(  # whole: a backslash, or both halves of a character; else a half
-    r"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-)
 _NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}, "additionalProperties": False}
 _READ_OF_CALLS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
 _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": "object", ...}}'
@@ -40,22 +37,22 @@ def function_schema(tool: Any, where: str) -> FrozenDict:
         ConfigError: It is not a function schema, or its name is not 1 to 64 letters, digits, `_` and `-`.
         SchemaError: Its parameters cannot be used.
     """
-    given: Any = getattr(tool, "function_schema", tool)
-    if type(given) is FrozenDict and type(given.get("function", {}).get("parameters")) is Schema:
-        return given  # already checked
-    function: Any = given.get("function", given) if is_object(given) else None
+    schema: Any = getattr(tool, "function_schema", tool)
+    if type(schema) is FrozenDict and type(schema.get("function", {}).get("parameters")) is Schema:
+        return schema  # already checked
+    function: Any = schema.get("function", schema) if is_object(schema) else None
     if not is_object(function) or not isinstance(function.get("name"), str):
-        wanted = f"wanted a Tool (sm.Tool(fn) makes one of a function), or a function schema such as {_FORM}"
-        raise ConfigError(f"{where}: tools: got {tool!r:.200}, {wanted}.")
+        expected = f"wanted a Tool (sm.Tool(fn) makes one of a function), or a function schema such as {_FORM}"
+        raise ConfigError(f"{where}: tools: got {tool!r:.200}, {expected}.")
     if not _NAME.fullmatch(function["name"]):
-        wanted = "wanted 1 to 64 letters, digits, '_' and '-'"
-        raise ConfigError(f"{where}: tools: got the name {function['name']!r:.100}, {wanted}.")
+        expected = "wanted 1 to 64 letters, digits, '_' and '-'"
+        raise ConfigError(f"{where}: tools: got the name {function['name']!r:.100}, {expected}.")
     parameters = declare(function.get("parameters") or _NO_PARAMETERS)
     checked = {name: frozen(value) for name, value in function.items() if value is not None}
     return frozen_dict({"type": "function", "function": frozen_dict({**checked, "parameters": parameters})})
 
 
-def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
+def function_schemas(tools: Any, where: str) -> tuple[Json, ...] | None:
     """Return the tools of a call as function schemas; None for no tools.
 
     Raises:
@@ -73,7 +70,7 @@ def offered(tools: Any, where: str) -> tuple[Json, ...] | None:
     return checked or None
 
 
-def chosen(choice: Any, tools: Sequence[Json], where: str) -> Json:
+def normalize_tool_choice(choice: Any, tools: Sequence[Json], where: str) -> Json:
     """Return a tool choice in the shape of chat completions: a word, or one tool by name.
 
     Raises:
@@ -84,13 +81,13 @@ def chosen(choice: Any, tools: Sequence[Json], where: str) -> Json:
         return choice
     names = [tool["function"]["name"] for tool in tools]
     if name not in names:
-        known = ", ".join(map(repr, (*_CHOICES, *names)))
-        hint = did_you_mean(name, (*_CHOICES, *names))
-        raise ConfigError(f"{where}: tool_choice: got {choice!r:.100}, wanted one of {known}.{hint}")
-    return _naming(name)
+        choices = (*_CHOICES, *names)
+        expected, hint = ", ".join(map(repr, choices)), did_you_mean(name, choices)
+        raise ConfigError(f"{where}: tool_choice: got {choice!r:.100}, wanted one of {expected}.{hint}")
+    return _choice_of(name)
 
 
-def _naming(name: str) -> FrozenDict:
+def _choice_of(name: str) -> FrozenDict:
     """Return the choice of one tool."""
     return frozen_dict({"type": "function", "function": frozen_dict({"name": name})})
 
@@ -107,9 +104,9 @@ def answer_name(request: LMRequest) -> str | None:
     """Return the name of the tool that carries the schema of the reply, None without one; no tool on offer has it."""
     if (schema := request.schema) is None:
         return None
-    taken = {tool["function"]["name"] for tool in request.tools or ()}
+    names = {tool["function"]["name"] for tool in request.tools or ()}
     name = schema_name(schema)
-    return unique_name(name[:60], taken) if name in taken else name
+    return unique_name(name[:60], names) if name in names else name
 
 
 def tool_fields(request: LMRequest, *, answer: Mapping[str, Json] | None = None) -> dict[str, Json]:
@@ -142,22 +139,22 @@ def with_calls(reply: LMReply, request: LMRequest) -> LMReply:
     answers = [call for call in calls if call.name == own]
     if not answers:
         return replace(reply, tool_calls=tuple(calls))
-    others = tuple([call for call in calls if call.name != own])  # these win: the model asked for their effects
+    effects = tuple([call for call in calls if call.name != own])  # these win: the model asked for their effects
     text = answers[0].function.arguments
-    if others:
+    if effects:
         text = "" if reply.text == text else reply.text  # a stream has shown the answer, if it came first
-    return replace(reply, text=text, tool_calls=others)
+    return replace(reply, text=text, tool_calls=effects)
 
 
 def _with_ids(calls: list[ToolCall]) -> list[ToolCall]:
     """Return tool calls with an id each that no other one has."""
-    taken, numbers = {call.id for call in calls}, Counter[str]()
+    originals, numbers = {call.id for call in calls}, Counter[str]()
     ids: set[str] = set()
     for place, call in enumerate(calls):
-        call_id = wanted = call.id or f"call_{place}"
-        while call_id in ids or (call_id != call.id and call_id in taken):
-            numbers[wanted] += 1
-            call_id = f"{wanted}_{numbers[wanted]}"
+        call_id = base = call.id or f"call_{place}"
+        while call_id in ids or (call_id != call.id and call_id in originals):
+            numbers[base] += 1
+            call_id = f"{base}_{numbers[base]}"
         ids.add(call_id)
         if call_id != call.id:
             calls[place] = call.model_copy(update={"id": call_id})
@@ -171,8 +168,6 @@ def _call_of(item: Any) -> ToolCall:
     function = function if is_object(function) else item  # some servers leave the wrapper out
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json_text({} if arguments is None else arguments)
-    if "\\u" in text:
-        text = _HALF.sub(lambda found: found[0] if found[1] else "\ufffd", text)
     read = {"id": item.get("id"), "name": function.get("name")}
     call_id, name = (value if isinstance(value, str) else "" for value in read.values())
     own = {} if function is item else {key: value for key, value in function.items() if _holds_something(value)}
@@ -194,31 +189,31 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
     """Return the faults of the tool calls of a reply, as (pointer, text); none if each can be run."""
     functions = [tool["function"] for tool in request.tools or ()]
     choice = request.tool_choice["function"]["name"] if is_object(request.tool_choice) else None
-    known: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
-    if not known:
+    parameters: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
+    if not parameters:
         return (("", "the model called a tool, and the call offered none"),)
     faults: list[tuple[str, str]] = []
     for index, call in enumerate(reply.tool_calls):
         where = f"/tool_calls/{index}/arguments"
-        if call.name not in known:
-            hint = did_you_mean(call.name, known)
+        if call.name not in parameters:
+            hint = did_you_mean(call.name, parameters)
             faults.append((f"/tool_calls/{index}/name", f"no tool is called {call.name!r:.100}.{hint}"))
             continue
         if choice not in (None, call.name):  # some servers ignore a choice by name
             faults.append((f"/tool_calls/{index}/name", f"the tool {choice!r} must be called, not {call.name!r}"))
         try:
-            found = problems(known[call.name], parse_frozen(call.function.arguments))
+            wrong = problems(parameters[call.name], parse_frozen(call.function.arguments))
         except (DataError, SchemaTooComplex) as error:
             faults.append((where, str(error)))
         else:
-            faults += [(f"{where}{each.pointer}", f"wanted {each.wanted}, got {each.got}") for each in found]
+            faults += [(f"{where}{fault.pointer}", f"wanted {fault.wanted}, got {fault.got}") for fault in wrong]
     return tuple(faults[:_MOST_ERRORS])
 
 
 _READ: Final = frozenset({"role", "content", "function_call", "refusal", "tool_calls"})
 
 
-def sent_back(answer: Mapping[str, Json], text: str) -> Message | None:
+def reasoning_turn(answer: Mapping[str, Json], text: str) -> Message | None:
     """Return the assistant turn with what the provider wrote beside the known keys, unread; None if that is nothing.
 
     Raises:
@@ -241,7 +236,7 @@ def turn_of(reply: LMReply) -> Message:
     return message(**fields)
 
 
-def quoted(reply: LMReply) -> str:
+def quote(reply: LMReply) -> str:
     """Return a reply as text, with the tools that it calls, for a repair turn and an error."""
     calls = [json_text({"name": call.name, "arguments": call.function.arguments}) for call in reply.tool_calls]
     return "\n".join([*filter(None, [reply.text]), *calls])
@@ -251,24 +246,23 @@ def quoted(reply: LMReply) -> str:
 
 
 _WHOLE: Final = (
-    "stop", "stopsequence", "stoptoken", "endturn", "eos", "eostoken", "endoftext", "toolcall", "toolcalls", "tooluse",
-    "functioncall", "complete", "completed", "finish", "finished", "done", "end", "normal",
-)  # fmt: skip
+    "stop stopsequence stoptoken endturn eos eostoken endoftext toolcall toolcalls tooluse functioncall complete "
+    "completed finish finished done end normal"
+)
 _CUT: Final = (
-    "length", "maxtokens", "maxlength", "maxoutputtokens", "maxcompletiontokens", "maxtokensreached", "modellength",
-    "tokenlimit", "contextlength", "contextlengthexceeded", "contextwindowexceeded", "modelcontextwindowexceeded",
-    "contextlimit", "truncated", "incomplete", "errorlimit",
-)  # fmt: skip
+    "length maxtokens maxlength maxoutputtokens maxcompletiontokens maxtokensreached modellength tokenlimit "
+    "contextlength contextlengthexceeded contextwindowexceeded modelcontextwindowexceeded contextlimit truncated "
+    "incomplete errorlimit"
+)
 _FILTERED: Final = (
-    "contentfilter", "contentfiltered", "safety", "sensitive", "recitation", "blocklist", "blocked", "spii",
-    "prohibitedcontent", "imagesafety", "imageprohibitedcontent", "imagerecitation", "guardrail", "guardrails",
-    "guardrailintervened", "errortoxic", "moderation", "contentpolicy", "contentpolicyviolation", "policyviolation",
-    "modelarmor", "refusal", "refused",
-)  # fmt: skip
+    "contentfilter contentfiltered safety sensitive recitation blocklist blocked spii prohibitedcontent imagesafety "
+    "imageprohibitedcontent imagerecitation guardrail guardrails guardrailintervened errortoxic moderation "
+    "contentpolicy contentpolicyviolation policyviolation modelarmor refusal refused"
+)
 _MEANING: Final = {
-    **dict.fromkeys(("", "null", *_WHOLE), "stop"),
-    **dict.fromkeys(_CUT, "length"),
-    **dict.fromkeys(_FILTERED, "content_filter"),
+    **dict.fromkeys(("", "null", *_WHOLE.split()), "stop"),
+    **dict.fromkeys(_CUT.split(), "length"),
+    **dict.fromkeys(_FILTERED.split(), "content_filter"),
 }
 """Why a reply ended, by the letters of the provider's word; with any other word it is not a reply."""
 
@@ -281,7 +275,7 @@ def end_of(finish_reason: Json) -> str | None:
     return _MEANING.get(re.sub("[^a-z]", "", word.casefold().removeprefix("finish_reason_")))
 
 
-def ended(reply: LMReply) -> LMReply:
+def check_ending(reply: LMReply) -> LMReply:
     """Return a reply with one word for every kind of cut, `length`, and of filter, `content_filter`.
 
     Raises:
@@ -406,14 +400,14 @@ def read_reply(
     text = _whole_escapes(text)
     for bare in dict.fromkeys((text, _bare(text))):
         try:
-            return _judged(parse_frozen(bare), schema, reasoning, faults_of)
+            return _validate(parse_frozen(bare), schema, reasoning, faults_of)
         except DataError as fault:
             error = str(fault)
     if not bare:
         return Read(None, "empty", (("", "the reply is empty"),))
     first: Read | None = None
     for json in _containers_in(bare) if inside else ():
-        read = _judged(json, schema, reasoning, faults_of)
+        read = _validate(json, schema, reasoning, faults_of)
         if not read.reason:
             return read
         first = first or read
@@ -441,7 +435,7 @@ def _whole_escapes(text: str) -> str:
     return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)
 
 
-def _judged(
+def _validate(
     json: Json,
     schema: Schema,
     reasoning: Mapping[str, str] | None,
@@ -451,10 +445,10 @@ def _judged(
     if reasoning and is_object(json):
         json = frozen_dict({**reasoning, **json})  # a field of its own wins
     try:
-        found = problems(schema, json, limit=_MOST_ERRORS)
+        wrong = problems(schema, json, limit=_MOST_ERRORS)
     except SchemaTooComplex as error:  # because of the reply, not of the schema
         return Read(None, "schema", (("", str(error)),))
-    faults = tuple((p.pointer, f"wanted {p.wanted}, got {p.got}") for p in found) or faults_of(json)
+    faults = tuple((fault.pointer, f"wanted {fault.wanted}, got {fault.got}") for fault in wrong) or faults_of(json)
     return Read(None, "schema", faults) if faults else Read(json)
 
 
@@ -495,9 +489,8 @@ def _containers_in(text: str) -> Iterator[Json]:
 def _end_of_container(text: str, start: int) -> int | None:
     """Return the end of the container that opens at `start`; None if the text ends before."""
     depth = 0
-    for found in _BRACKET.finditer(text, start):
-        sign = found[0]
-        depth += (sign in "[{") - (sign in "]}")
+    for match in _BRACKET.finditer(text, start):
+        depth += (match[0] in "[{") - (match[0] in "]}")
         if not depth:
-            return found.end()
+            return match.end()
     return None

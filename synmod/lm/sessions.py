@@ -32,64 +32,64 @@ class PerLoop(Generic[T]):
     """A resource per event loop of asyncio: opened when first needed, closed when the loop ends.
 
     Args:
-        opened: Opens a resource.
+        opens: Opens a resource.
         close: Closes it, in its loop.
         drop: Frees it where its loop was closed before, or belongs to the parent of this forked process.
     """
 
     def __init__(
         self,
-        opened: Callable[[], T],
+        opens: Callable[[], T],
         close: Callable[[Loop, T], Coroutine[Any, Any, None]],
         drop: Callable[[T], object] = lambda _: None,
     ) -> None:
-        self._opened = opened
+        self._open = opens
         self._close = close
         self._drop = drop
-        self._held: dict[Loop, tuple[T, AsyncGenerator[None]]] = {}
+        self._resources: dict[Loop, tuple[T, AsyncGenerator[None]]] = {}
         atexit.register(self._close_all)
-        aio.in_forked_child(lambda: self._abandon(self._held))
+        aio.in_forked_child(lambda: self._abandon(self._resources))
 
     async def get(self) -> T:
         """Return the resource of the running loop."""
         loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            self._abandon([each for each in list(self._held) if each.is_closed()])
-            held = self._opened()
+        if loop not in self._resources:
+            self._abandon([loop for loop in list(self._resources) if loop.is_closed()])
+            resource = self._open()
             ending = self._until_the_loop_ends(loop)
-            self._held[loop] = held, ending
+            self._resources[loop] = resource, ending
             await anext(ending)  # the loop now tracks the generator, and closes it when it ends
-        return self._held[loop][0]
+        return self._resources[loop][0]
 
     def here(self) -> T | None:
         """Return the resource of the running loop; None if there is none."""
-        found = self._held.get(asyncio.get_running_loop())
-        return found and found[0]
+        entry = self._resources.get(asyncio.get_running_loop())
+        return entry and entry[0]
 
     async def aclose(self) -> None:
         """Close the resource of the running loop."""
-        if found := self._held.get(asyncio.get_running_loop()):
-            await found[1].aclose()
+        if entry := self._resources.get(asyncio.get_running_loop()):
+            await entry[1].aclose()
 
     async def _until_the_loop_ends(self, loop: Loop) -> AsyncGenerator[None]:
         """Wait to be closed, by `aclose` or by the end of the loop."""
         try:
             yield
         finally:
-            if found := self._held.pop(loop, None):
-                await self._close(loop, found[0])
+            if entry := self._resources.pop(loop, None):
+                await self._close(loop, entry[0])
 
     def _abandon(self, loops: Iterable[Loop]) -> None:
         """Drop the resources of loops that cannot close them."""
         for loop in list(loops):
-            if found := self._held.pop(loop, None):  # else another thread has dropped it
-                self._drop(found[0])
-                aio.drive(found[1].aclose())  # ends at once, since nothing is held
+            if entry := self._resources.pop(loop, None):  # else another thread has dropped it
+                self._drop(entry[0])
+                aio.drive(entry[1].aclose())  # ends at once, since nothing is held
 
     def _close_all(self) -> None:
         """Close the resources of the loops that do not run, at the end of the process."""
-        self._abandon([loop for loop in list(self._held) if loop.is_closed()])
-        for loop, (_, ending) in list(self._held.items()):
+        self._abandon([loop for loop in list(self._resources) if loop.is_closed()])
+        for loop, (_, ending) in list(self._resources.items()):
             if not loop.is_running():
                 loop.run_until_complete(ending.aclose())
 
@@ -107,7 +107,7 @@ def proxy_for(url: str) -> str | None:
 
 
 @cache
-def trusted_roots() -> ssl.SSLContext:
+def load_roots() -> ssl.SSLContext:
     """Import aiohttp and read the trusted roots, certifi's or those of SSL_CERT_FILE; both take a while.
 
     A thread that has used OpenSSL holds a lock of it while it ends. That of this call ends before the call returns, not
@@ -127,7 +127,7 @@ def _read_roots() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
-def _opened() -> tuple[ClientSession, WeakSet[Any]]:
+def _open_session() -> tuple[ClientSession, WeakSet[Any]]:
     """Open a session that adds nothing to a request; return it with the set of adapters that use it."""
     import aiohttp
 
@@ -138,20 +138,20 @@ def _opened() -> tuple[ClientSession, WeakSet[Any]]:
     except ImportError:  # Windows
         most = 1_000
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=most, ssl=trusted_roots()),
+        connector=aiohttp.TCPConnector(limit=most, ssl=load_roots()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
     return session, WeakSet()
 
 
-def _drop_session(held: tuple[ClientSession, WeakSet[Any]]) -> None:
+def _drop_session(resource: tuple[ClientSession, WeakSet[Any]]) -> None:
     """Close the sockets of a session one by one.
 
     Neither aiohttp nor asyncio has a public way to do so without their loop. The selector, which a forked child shares
     with its parent, is not touched.
     """
-    session = held[0]
+    session = resource[0]
     connector: Any = session.connector
     idle = [protocol for connections in connector._conns.values() for protocol, *_ in connections]
     for protocol in (*idle, *connector._acquired):
@@ -167,4 +167,4 @@ def _drop_session(held: tuple[ClientSession, WeakSet[Any]]) -> None:
     session.detach()
 
 
-SESSIONS: Final = PerLoop(_opened, lambda _, held: held[0].close(), _drop_session)
+SESSIONS: Final = PerLoop(_open_session, lambda _, resource: resource[0].close(), _drop_session)

@@ -96,31 +96,31 @@ def text_of(content: Json) -> str:
     return "".join(text_of(part.get("text")) for part in content if is_object(part)) if is_array(content) else ""
 
 
-def thinking_of(content: Json) -> str:
+def read_thinking(content: Json) -> str:
     """Return the reasoning among the parts of a content."""
     return "".join(text_of(part.get("thinking")) for part in content if is_object(part)) if is_array(content) else ""
 
 
-def reasoning_of(message: dict[str, Json]) -> str:
+def read_reasoning(message: dict[str, Json]) -> str:
     """Return the reasoning in a message."""
-    return next(filter(None, (text_of(message.get(key)) for key in _REASONING)), thinking_of(message.get("content")))
+    return next(filter(None, (text_of(message.get(key)) for key in _REASONING)), read_thinking(message.get("content")))
 
 
 _OPENING: Final = re.compile(r"\s*<(think|thinking|reasoning)>")
 _OPENINGS: Final = ("<think>", "<thinking>", "<reasoning>")
 
 
-class Thinking:
+class ThinkingSplitter:
     """Parts the reasoning block at the beginning of a content from its text, as servers send it that know no better.
 
     Example:
-        >>> thinking = Thinking()
+        >>> thinking = ThinkingSplitter()
         >>> thinking.part("<think>Hm"), thinking.part(".</thi"), thinking.part("nk> Yes"), thinking.part(".")
         (('Hm', ''), ('.', ''), ('', 'Yes'), ('', '.'))
     """
 
     def __init__(self) -> None:
-        self._held = ""  # may be the beginning of a tag
+        self._rest = ""  # may be the beginning of a tag
         self._closing: str | None = None  # the tag that ends the block, "" behind it
         self.is_over = False
 
@@ -128,25 +128,25 @@ class Thinking:
         """Return the reasoning and the text in a piece of the content."""
         if self.is_over:
             return "", text
-        held, self._held = self._held + text, ""
+        rest, self._rest = self._rest + text, ""
         reasoning = ""
         if self._closing is None:
-            if opening := _OPENING.match(held):
-                self._closing, held = f"</{opening[1]}>", held[opening.end() :]
-            elif not is_last and any(tag.startswith(held.lstrip()) for tag in _OPENINGS):
-                self._held = held
+            if opening := _OPENING.match(rest):
+                self._closing, rest = f"</{opening[1]}>", rest[opening.end() :]
+            elif not is_last and any(tag.startswith(rest.lstrip()) for tag in _OPENINGS):
+                self._rest = rest
                 return "", ""
             else:
                 self.is_over = True
-                return "", held
+                return "", rest
         if self._closing:
-            reasoning, closing, held = held.partition(self._closing)
+            reasoning, closing, rest = rest.partition(self._closing)
             if not closing:
-                kept = 0 if is_last else _overlap(reasoning, self._closing)
-                self._held = reasoning[len(reasoning) - kept :]
-                return reasoning[: len(reasoning) - kept], ""
+                end = len(reasoning) - (0 if is_last else _overlap(reasoning, self._closing))
+                self._rest = reasoning[end:]
+                return reasoning[:end], ""
             self._closing = ""
-        text = held.lstrip()
+        text = rest.lstrip()
         self.is_over = bool(text)
         return reasoning, text
 
@@ -240,7 +240,7 @@ class Assembly:
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
         self._others: dict[str, Json] = {}  # what else the message holds
         self._calls = _Calls()
-        self._thinking = Thinking()
+        self._thinking = ThinkingSplitter()
         self._fields: dict[str, Json] = {}  # of the completion itself
         self._finish_reason: Json = None
         self._choice_error: Json = None
@@ -284,14 +284,14 @@ class Assembly:
     def end(self) -> Iterator[LMChunk]:
         """Yield the pieces of the reply in an event whose end is missing, and what is left of the text."""
         yield from self.read(b"\n\n", is_last=True)
-        added = self._parted("", is_last=True)
+        added = self._add_content("", is_last=True)
         for key in [*self._halves]:
             del self._halves[key]
             added[key] = added.get(key, "") + self._keep(key, "\ufffd")
         if piece := _chunk(added):
             yield piece
 
-    def _parted(self, content: str, reasoning: str = "", *, is_last: bool = False) -> dict[str, str]:
+    def _add_content(self, content: str, reasoning: str = "", *, is_last: bool = False) -> dict[str, str]:
         """Append to the content and its reasoning, and return what was added."""
         thought, text = self._thinking.part(content, is_last=is_last)
         return {"content": self._keep("content", text), "": self._keep("", reasoning + thought)}
@@ -351,7 +351,7 @@ class Assembly:
             if self._thinking.is_over:
                 text = self._keep("content", text)
                 return LMChunk(text) if text else None
-            added = self._parted(text)
+            added = self._add_content(text)
             return _chunk(added) if added[""] else LMChunk(added["content"]) if added["content"] else None
         added: dict[str, str] = {}
         for key, value in delta.items():
@@ -363,11 +363,11 @@ class Assembly:
                 if self._answer is not None and not self._texts:
                     added["content"] = self._calls.new_arguments(self._answer)
             elif key == "content":
-                added |= self._parted(text_of(value), thinking_of(value))
+                added |= self._add_content(text_of(value), read_thinking(value))
             elif isinstance(value, str) and key not in _CONSTANT:
                 added[key] = self._keep(key, value)
             else:
-                self._others[key] = _grown(self._others.get(key), value)
+                self._others[key] = _merge(self._others.get(key), value)
                 self._room -= len(str(value))
         return _chunk(added)
 
@@ -427,28 +427,28 @@ def _objects(json: Json) -> list[dict[str, Any]]:
     return [item for item in json if is_object(item)] if is_array(json) else []
 
 
-def _grown(before: Json, piece: Json) -> Json:
+def _merge(before: Json, piece: Json) -> Json:
     """Return a value of the provider's own with a piece of it: objects and arrays grow, others are replaced."""
     if is_object(before) and is_object(piece):
-        return before | {key: _grown(before.get(key), value) for key, value in piece.items() if value is not None}
+        return before | {key: _merge(before.get(key), value) for key, value in piece.items() if value is not None}
     if not (is_array(before) and is_array(piece)):
         return before if piece is None else piece
     for item in piece:
         last = before[-1] if before else None
-        if is_object(item) and is_object(last) and _goes_on(last, item):
+        if is_object(item) and is_object(last) and _continues(last, item):
             for key, value in item.items():
                 text = last.get(key)
                 if key in _GROWING and isinstance(value, str) and isinstance(text, str | _Pieces):
                     last[key] = text if isinstance(text, _Pieces) else _Pieces([text])
                     last[key].append(value)
                 else:
-                    last[key] = _grown(text, value)
+                    last[key] = _merge(text, value)
         else:
             before.append(item)
     return before
 
 
-def _goes_on(last: dict[str, Json], item: dict[str, Json]) -> bool:
+def _continues(last: dict[str, Json], item: dict[str, Json]) -> bool:
     """Whether an item of an array is a piece of the one before: it has its index, or its type before a signature."""
     if item.get("type") != last.get("type") or item.get("index") != last.get("index"):
         return False
@@ -525,7 +525,7 @@ class _Calls:
             for field, value in new.items():
                 if field not in ("arguments", "function", "index") and value not in (None, ""):
                     fields[field] = (
-                        fields.get(field) or value if field in _CONSTANT else _grown(fields.get(field), value)
+                        fields.get(field) or value if field in _CONSTANT else _merge(fields.get(field), value)
                     )
         return len(text) + len(name)
 

@@ -14,15 +14,18 @@ from synmod.data import intern_schema, is_foreign, map_references, parse_json, p
 from synmod.errors import DataError, ModelError
 from synmod.leaves import Json, aio, is_object, unique_name
 
-from .records import LMChunk, LMReply, LMRequest, Message, message
+from .records import LMChunk, LMReply, LMRequest, Message, message, with_system_text
 from .replies import read_reply
 from .words import json_text, value_text
 
 _LARGE: Final = 2**16  # characters that are read in a worker thread
 _DEFINITIONS: Final = "#/$defs/"
 _TEXT: Final[Json] = {
-    "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False,
-}  # fmt: skip
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
 """The parameters of the answer to a request without a schema."""
 
 _ANY_OBJECT: Final = intern_schema({"type": "object"})
@@ -36,7 +39,7 @@ def may_call(request: Any) -> bool:
     return bool(getattr(request, "tools", None)) and request.tool_choice != "none"  # a batch of texts has none
 
 
-def structured_of(request: Any) -> str | None:
+def level_of(request: Any) -> str | None:
     """Return how a request wants its schema; None for the best way, as `calls` means where no tool may be called."""
     return None if request.structured == "calls" and not may_call(request) else request.structured
 
@@ -45,17 +48,12 @@ def with_tools_in_text(request: LMRequest) -> LMRequest:
     """Return a request with its tools and its answer in the system turn and in the schema of the reply."""
     functions = _functions(request)
     lines = [json_text({name: function[name] for name in _SHOWN if name in function}) for function in functions]
-    listed = "\n".join(line.replace("<", "\\u003c") for line in lines)
+    catalogue = "\n".join(line.replace("<", "\\u003c") for line in lines)
     form = value_text({"name": "...", "arguments": {}})
-    told = f"These functions can be called:\n{listed}\nReply with one call as JSON, {form}, and nothing else."
-    turns, first = _turns(request.messages), request.messages[0]
-    if first["role"] == "system" and isinstance(first["content"], str):
-        turns[0] = message("system", f"{first['content']}\n\n{told}")
-    else:
-        turns.insert(0, message("system", told))
+    text = f"These functions can be called:\n{catalogue}\nReply with one call as JSON, {form}, and nothing else."
     return replace(
         request,
-        messages=tuple(turns),
+        messages=with_system_text(tuple(_turns(request.messages)), text),
         schema=_schema_of_calls(functions),
         tools=None,
         tool_choice=None,
@@ -100,8 +98,7 @@ def _functions(request: LMRequest) -> list[Any]:
 
 def _answer_name(request: LMRequest) -> str:
     """Return the name of the function that stands for the answer."""
-    taken = {tool["function"]["name"] for tool in request.tools or ()}
-    return unique_name("final_answer", taken)
+    return unique_name("final_answer", {tool["function"]["name"] for tool in request.tools or ()})
 
 
 def _schema_of_calls(functions: list[Any]) -> Any:

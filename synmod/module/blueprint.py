@@ -228,7 +228,7 @@ def _form_of_flow(flow: FlowGraph) -> Any:
 
 def _form_of_model(definition: tree.NodeDef) -> Any:
     """Return the parts of a language model and its fallbacks to compare: those in files, without key and endpoint."""
-    return [_form_of_settings(lm) for lm in definition.metadata.tried()]
+    return [_form_of_settings(lm) for lm in definition.metadata.with_fallbacks()]
 
 
 def _form_of_settings(lm: SharedModel) -> Any:

@@ -133,7 +133,7 @@ class VectorIndex(StoredIndex):
             if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
                 raise errors.ConfigError(must_be(f"VectorIndex: {what}", "a text", prefix))
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
-        self.embedding_model = lm.embedding_model_from(embedding_model, "VectorIndex: embedding_model")
+        self.embedding_model = lm.resolve_embedding_model(embedding_model, "VectorIndex: embedding_model")
 
     async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
         """Return the passages whose vectors have the highest cosine with that of a query.

@@ -316,7 +316,7 @@ def write_document(
     text = _text({"header": header, **sections}, limits, place)
     default = lm.current_language_model()
     all_models = models if default is None else (*models, default)
-    keys = set(lm.environment_secrets()).union(*(model.known_secrets() for model in all_models))
+    keys = set(lm.environment_secrets()).union(*(model.all_secrets() for model in all_models))
     long_keys = [key for key in keys if len(key) >= _SHORTEST_KEY]
     secrets = [key for key in long_keys if json.dumps(key, ensure_ascii=False)[1:-1] in text]
     problems = Problems()

@@ -189,7 +189,7 @@ class SuppliedModels:
         self._for_all: lm.LanguageModel | None = None
         self._caller_models: Mapping[str, Any] = {} if models is None else models
         if isinstance(models, str | lm.LanguageModel):
-            self._caller_models, self._for_all = {}, lm.shared_model(lm.LanguageModel, models, "language_models")
+            self._caller_models, self._for_all = {}, lm.model_of_kind(lm.LanguageModel, models, "language_models")
         elif not hasattr(self._caller_models, "items"):
             raise errors.ArgumentError(
                 f"language_models is a {type(models).__name__}, wanted a mapping from saved name to a LanguageModel or "
@@ -221,7 +221,7 @@ class SuppliedModels:
     def _model_for(self, kind: type[Any], key: str) -> lm.SharedModel:
         """Return the caller's model of this kind."""
         with lm.text_rules(None):  # the caller's own strings may name anything
-            return lm.shared_model(kind, self._caller_models[key], f"language_models[{key!r}]")
+            return lm.model_of_kind(kind, self._caller_models[key], f"language_models[{key!r}]")
 
     @cached_property
     def _texts(self) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from synmod import data, errors, saving, scope, tree
 from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
-from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimated_usage
+from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimate_usage
 
 from .instances import instance_of
 
@@ -130,7 +130,7 @@ def reply_of(item: Any, request: LMRequest) -> LMReply:
     if calls and len(calls) < len(items):
         raise errors.ConfigError(f"{item!r:.200} holds ToolCalls and other things; a reply is either.")
     text = "" if calls else item if isinstance(item, str) else data.dump_json(item)
-    usage = estimated_usage(request, len(text) + sum(len(call.function.arguments) for call in calls))
+    usage = estimate_usage(request, len(text) + sum(len(call.function.arguments) for call in calls))
     return LMReply(text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", usage=usage)
 
 

@@ -118,7 +118,7 @@ class RecordReplayLM(Standing):
 
     def _without_secrets(self, json: leaves.Json) -> str:
         """Return JSON as text, without known secrets."""
-        return leaves.without_secrets(data.dump_json(json), self.known_secrets())
+        return leaves.without_secrets(data.dump_json(json), self.all_secrets())
 
     def _missing(self, key: str, content: leaves.Json, nth: int) -> errors.CassetteError:
         """Return the error for a request whose reply is not in the cassette."""

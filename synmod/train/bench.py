@@ -20,7 +20,7 @@ from synmod.data import JsonDataModel, Schema, parts_of, schema_of, thaw
 from synmod.errors import BudgetExceeded, EvaluationError, TrainerError
 from synmod.flow import together
 from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
-from synmod.lm import LanguageModel, drawing, models_in_force
+from synmod.lm import LanguageModel, models_in_force, sample_number
 from synmod.module import Module, build
 from synmod.scope import Usage, phase, track_usage
 from synmod.tree import State, state as state_of
@@ -708,7 +708,7 @@ class Bench:
         piece: dict[str, Any] = found or {}
         if not isinstance(piece.get("outputs"), JsonDataModel):
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
-            with phase("optimizer"), drawing(sample), track_usage() as usage, self._runner.within_time():
+            with phase("optimizer"), sample_number(sample), track_usage() as usage, self._runner.within_time():
                 output = await module(inputs)
             schema = thaw(schema_of(output))
             piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}

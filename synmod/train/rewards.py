@@ -56,7 +56,7 @@ from synmod.leaves import (
     snake_case,
     thaw,
 )
-from synmod.lm import EmbeddingModel, LanguageModel, current_sample, drawing, embedding_model_from
+from synmod.lm import EmbeddingModel, LanguageModel, current_sample, resolve_embedding_model, sample_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
@@ -600,7 +600,7 @@ class CosineSimilarity(Reward):
         self, embedding_model: EmbeddingModel | str = "embedded/hash", **options: Unpack[RewardOptions]
     ) -> None:
         super().__init__(**options)
-        self.embedding_model = embedding_model_from(embedding_model, "CosineSimilarity: embedding_model")
+        self.embedding_model = resolve_embedding_model(embedding_model, "CosineSimilarity: embedding_model")
 
     @property
     def _compares(self) -> Literal["closely"]:
@@ -717,7 +717,7 @@ class LMAsJudge(Reward):
         first = current_sample() * self.samples
 
         async def draw(number: int) -> Any:
-            with drawing(first + number):
+            with sample_number(first + number):
                 return await self.judge(asked)
 
         async with map_concurrently(draw, range(self.samples), concurrency=self.samples, progress=False) as drawn:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from synmod import errors, scope
 from synmod.errors import ArgumentError
 from synmod.leaves import Json, current_clock, empty_object, is_object, thaw
-from synmod.lm import current_sample, drawing
+from synmod.lm import current_sample, sample_number
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
@@ -383,7 +383,7 @@ async def run_once(
     started, is_read = clock.now(), False
     with watch:
         try:
-            with _NO_BLOCK if sample == current_sample() else drawing(sample):
+            with _NO_BLOCK if sample == current_sample() else sample_number(sample):
                 ran.inputs = inputs_for(program, example)
                 is_read = True
                 args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)

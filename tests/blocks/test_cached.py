@@ -79,7 +79,7 @@ async def test_another_state_is_another_entry():
     with sm.using(cached, {"module/step": 1}):
         assert (await cached(Count(n=1)))["n"] == 2
     assert len(asked) == 2
-    with sm.lm.drawing(1):
+    with sm.lm.sample_number(1):
         await cached(Count(n=1))
     assert len(asked) == 3
 

@@ -11,7 +11,7 @@ import synmod as sm
 from synmod.blocks import Generator
 from synmod.data import ChatMessage, ChatMessages, DataModel, JsonDataModel, SymbolicDataModel, model_of
 from synmod.errors import ArgumentError, BadReplyError, CallError, ConfigError, DataError, SchemaError
-from synmod.lm import LanguageModel, default_language_model, drawing
+from synmod.lm import LanguageModel, default_language_model, sample_number
 from synmod.module import Module, build
 from synmod.testing import FunctionLM, ScriptedLM, assert_saves
 from synmod.tree import Param, variables
@@ -263,7 +263,7 @@ async def test_settings_reach_the_request():
     await generator(Query(question="a"))
     assert dict(lm.requests[0].params) == {"top_p": 0.5, "temperature": 0.3}
     assert (lm.requests[0].sample, lm.requests[0].structured) == (4, "prompt")
-    with drawing(7):
+    with sample_number(7):
         await Generator(Answer, language_model=lm)(Query(question="a"))
     assert lm.requests[1].sample == 7
 

@@ -13,7 +13,7 @@ from synmod.leaves.aio import use_clock
 from synmod.lm import EmbeddingModel, LanguageModel
 from synmod.lm.call import request_key
 from synmod.lm.records import LMRequest
-from synmod.lm.sessions import proxy_for, trusted_roots
+from synmod.lm.sessions import load_roots, proxy_for
 from tests.clock import ManualClock
 from tests.lm.loopback import Answer, Loopback, ask, completion, failure
 
@@ -189,10 +189,10 @@ def trusting(monkeypatch):
 
     def trust(name):
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / name))
-        trusted_roots.cache_clear()
+        load_roots.cache_clear()
 
     yield trust
-    trusted_roots.cache_clear()
+    load_roots.cache_clear()
 
 
 def test_no_thread_that_used_openssl_outlives_the_call(trusting, monkeypatch):
@@ -200,7 +200,7 @@ def test_no_thread_that_used_openssl_outlives_the_call(trusting, monkeypatch):
     threads = []
     monkeypatch.setattr(ssl, "create_default_context", lambda **_: threads.append(threading.current_thread()))
     trusting("localhost.pem")
-    trusted_roots()
+    load_roots()
     assert [thread.is_alive() for thread in threads] == [False]
 
 

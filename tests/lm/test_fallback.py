@@ -121,7 +121,7 @@ async def test_a_fallback_has_fallbacks_of_its_own():
     third = failing(down, model="m/third", attempts=1, fallback=last)
     second = failing(down, model="m/second", attempts=1, fallback=[third])
     first = failing(down, model="m/first", attempts=1, fallback=[second, third])
-    assert [lm.model for lm in first.tried()] == ["m/first", "m/second", "m/third", "m/last"]
+    assert [lm.model for lm in first.with_fallbacks()] == ["m/first", "m/second", "m/third", "m/last"]
     assert (await first("?")).model == "m/last"
     assert len(third.requests) == 1
 

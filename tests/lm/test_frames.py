@@ -221,7 +221,7 @@ async def test_a_fault_of_our_own_lists_its_frames():
         with pytest.raises(KeyError) as caught:
             await lm("Hi")
         await lm.aclose()
-    assert "in _outcome" in "".join(caught.value.__notes__)
+    assert "in _read_content" in "".join(caught.value.__notes__)
     assert KEY not in printed(caught.value)
 
 

@@ -100,7 +100,7 @@ def test_secrets_are_keys_in_use_and_hidden_headers(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", "gsk-environment")
     headers = {"A": SecretStr("Bearer secret-key-longer"), "B": SecretStr("short"), "X-Title": "Question Answering"}
     held = secrets(api_key="secret-key", headers=headers)
-    assert held.known() == {"secret-key", "secret-key-longer", "Bearer secret-key-longer", "gsk-environment"}
+    assert held.hidden_texts() == {"secret-key", "secret-key-longer", "Bearer secret-key-longer", "gsk-environment"}
     assert held.scrub("secret-key-longer secret-key gsk-environment, short") == "*** *** ***, short"
     assert held.headers() == {"A": "Bearer secret-key-longer", "B": "short", "X-Title": "Question Answering"}
 
@@ -108,10 +108,10 @@ def test_secrets_are_keys_in_use_and_hidden_headers(monkeypatch):
 async def test_the_keys_of_a_callable_are_secrets_once_they_were_used():
     """What a callable returned stays known, so that a late error shows none of it."""
     rotating = secrets(api_key=iter(["first-key-1", "second-key-2"]).__next__)
-    assert rotating.known() == frozenset()
+    assert rotating.hidden_texts() == frozenset()
     await rotating.key()
     await rotating.key()
-    assert rotating.known() == {"first-key-1", "second-key-2"}
+    assert rotating.hidden_texts() == {"first-key-1", "second-key-2"}
 
 
 async def test_words_of_a_header_are_not_starred_out():

@@ -174,12 +174,12 @@ async def test_a_cancelled_waiter_leaves_nothing_taken():
 async def test_places_that_are_freed_together_are_filled_together():
     """Two that end at once let two go on."""
     limit = sm.Limit(concurrency=2)
-    turns = [limit.turn(0) for _ in range(4)]
-    for turn in turns[:2]:
+    slots = [limit.slot(0) for _ in range(4)]
+    for turn in slots[:2]:
         await turn.begin()
-    waiting = [asyncio.create_task(turn.begin()) for turn in turns[2:]]
+    waiting = [asyncio.create_task(turn.begin()) for turn in slots[2:]]
     await asyncio.sleep(0)
-    for turn in turns[:2]:
+    for turn in slots[:2]:
         turn.end(sent=True)
     await asyncio.wait_for(asyncio.gather(*waiting), 5)
 
@@ -187,7 +187,7 @@ async def test_places_that_are_freed_together_are_filled_together():
 async def test_nobody_overtakes_whoever_waits():
     """A newcomer waits behind one who may go on and has not yet."""
     limit = sm.Limit(concurrency=1)
-    first, second, third = (limit.turn(0) for _ in range(3))
+    first, second, third = (limit.slot(0) for _ in range(3))
     await first.begin()
     waiter = asyncio.create_task(second.begin())
     await asyncio.sleep(0)

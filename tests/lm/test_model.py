@@ -57,7 +57,7 @@ async def test_sample_numbers_draws():
     lm = FunctionLM(lambda request: "x")
     await lm("?")
     await lm("?", sample=3)
-    with sm.lm.drawing(2):
+    with sm.lm.sample_number(2):
         await lm("?")
     assert [request.sample for request in lm.requests] == [0, 3, 2]
     with pytest.raises(ConfigError, match="sample"):
@@ -150,7 +150,7 @@ def test_keys_may_hide_themselves():
     lm = LanguageModel(
         "openai/x", api_key=SecretStr("sk-secret-key-1"), headers={"Authorization": SecretStr("Bearer token-12345")}
     )
-    assert {"sk-secret-key-1", "token-12345", "Bearer token-12345"} <= lm.known_secrets()
+    assert {"sk-secret-key-1", "token-12345", "Bearer token-12345"} <= lm.all_secrets()
 
 
 def test_a_model_is_not_pickled():

@@ -3,18 +3,18 @@
 import pytest
 
 from synmod.errors import ConfigError, DataError
-from synmod.lm import SAMPLING, sampling_params
+from synmod.lm import SAMPLING, check_sampling
 
 
 def test_known_parameters_are_kept():
     """Every documented parameter is accepted, and frozen."""
     given = dict.fromkeys(SAMPLING, 1)
-    assert dict(sampling_params(given, "x")) == given
+    assert dict(check_sampling(given, "x")) == given
 
 
 def test_none_counts_as_not_given():
     """A parameter of None is left out, so that a caller may pass his own optional through."""
-    assert sampling_params({"temperature": None, "seed": 0}, "x") == {"seed": 0}
+    assert check_sampling({"temperature": None, "seed": 0}, "x") == {"seed": 0}
 
 
 @pytest.mark.parametrize(
@@ -24,22 +24,22 @@ def test_none_counts_as_not_given():
 def test_unknown_names_are_refused(name, meant):
     """A misspelt parameter is a ConfigError that names it and what was meant."""
     with pytest.raises(ConfigError, match=f"{name}.*Did you mean '{meant}'"):
-        sampling_params({name: 1}, "LanguageModel", ("attempts", "timeout_s", "api_base"))
+        check_sampling({name: 1}, "LanguageModel", ("attempts", "timeout_s", "api_base"))
 
 
 def test_a_hint_says_where_the_word_belongs():
     """A call does not take `attempts`, the model does."""
     with pytest.raises(ConfigError, match="Did you mean 'attempts' of the LanguageModel"):
-        sampling_params({"retries": 1}, "call")
+        check_sampling({"retries": 1}, "call")
 
 
 def test_an_unknown_name_is_refused_even_as_none():
     """None does not make a misspelt name right."""
     with pytest.raises(ConfigError):
-        sampling_params({"temprature": None}, "x")
+        check_sampling({"temprature": None}, "x")
 
 
 def test_values_must_be_json():
     """A value that is no JSON is a DataError that names the place."""
     with pytest.raises(DataError, match="sampling parameter"):
-        sampling_params({"stop": {1, 2}}, "x")
+        check_sampling({"stop": {1, 2}}, "x")

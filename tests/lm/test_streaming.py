@@ -224,6 +224,17 @@ async def test_a_partial_value_only_ever_extends(value, ascii_only, indent, rand
     assert before is None or extends(before, value)
 
 
+async def test_a_stream_is_a_method_too():
+    """`lm.stream(...)` takes the keywords of a call, and raises its errors where it is read."""
+    lm = ScriptedLM([pieces('{"n":', " 1}")])
+    async with lm.stream("Hi", ANY, temperature=0) as stream:
+        texts = [chunk.text async for chunk in stream]
+    assert ("".join(texts), stream.reply.json, lm.requests[0].params) == ('{"n": 1}', {"n": 1}, {"temperature": 0})
+    async with lm.stream("Hi", warmth=1) as stream:
+        with pytest.raises(sm.ConfigError, match="unknown keyword 'warmth'"):
+            await anext(stream)
+
+
 async def test_a_number_is_shown_when_it_has_ended():
     """Not 1, then 12, then nothing at `12.`: its text waits for what follows it; digits in a text do not wait."""
     chunks, _ = await call(ScriptedLM([pieces('{"n": 1', "2", ".", '5, "t": "at 5', '0"}')]), "Hi", ANY)

@@ -185,7 +185,7 @@ def test_limits_and_fallbacks_are_saved_with_a_model():
     assert records["openai/a"]["limit"] == {"concurrency": 3}
     assert records["openai/a"]["fallback"] == ["openai/b", "openai/b#2"]
     assert (records["judge"], "limit" in records["openai/b#2"]) == ({"type": None}, False)
-    assert [each.name for each in again.thing.tried()] == ["openai/a", "openai/b", "judge", "openai/b#2"]
+    assert [each.name for each in again.thing.with_fallbacks()] == ["openai/a", "openai/b", "judge", "openai/b#2"]
     assert again.thing.fallback[0] is again.other
     assert repr(again.other.limit) == "Limit(concurrency=2, rpm=60, tpm=1000)"
     assert again.thing.cache is None
@@ -240,7 +240,7 @@ def test_a_long_chain_of_fallbacks_loads():
             table[str(n)] = {**table["0"], "fallback": [str(n + 1)]}
         table["3000"] = {key: value for key, value in table["0"].items() if key != "fallback"}
 
-    assert len(loads(edited(text, chain)).thing.tried()) == 3001
+    assert len(loads(edited(text, chain)).thing.with_fallbacks()) == 3001
 
 
 def test_classes_of_language_models_of_ones_own():
