@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack, cast
 
+from pydantic import Field
+
 from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, SchemaError, add_note
@@ -580,7 +582,7 @@ class Majority(Returning[R]):
 class _Remark(
     data.DataModel, title="", defer_build=True
 ):  # without title and description, so that the inputs keep theirs when merged with it
-    critique: str
+    critique: str = Field(description="what is wrong with an earlier answer to these inputs; write a better one")
 
 
 @registry.register_own()

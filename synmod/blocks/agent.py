@@ -67,7 +67,7 @@ class Agent(Generator[M]):
     """
 
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
-    _opening: ClassVar[str] = "Call tools for what you do not know, then answer."
+    _opening: ClassVar[str] = "Call tools for what you do not know or cannot do yourself. Answer when you are done."
 
     def __init__(
         self,

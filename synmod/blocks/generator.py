@@ -515,7 +515,7 @@ class Thinking(data.DataModel):
 
 @registry.register_own()
 class Critique(data.DataModel):
-    """Say what is wrong with the inputs and what would make them better, then score them.
+    """Judge the work in the inputs: write what is wrong with it and what would make it better, then score it.
 
     Example:
         >>> Critique(critique="No source is given.", score=0.4).score
@@ -527,7 +527,7 @@ class Critique(data.DataModel):
     model_config = data.SHORT_DESCRIPTION
 
     critique: str = Field(description="what is wrong, and what would make it better")
-    score: data.Score = Field(description="how good it is, from 0.0 to 1.0")
+    score: data.Score = Field(description="how good it is: 0.0 is the worst score, 1.0 the best")
 
 
 @registry.register_own()

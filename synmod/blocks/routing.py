@@ -106,7 +106,8 @@ def _schema(meanings: Mapping[str, str], question: str | None, multiple: bool, w
     label = {"type": "string", "enum": list(meanings)}
     description = question or ("the labels that fit" if multiple else "the label that fits")
     if explained := "; ".join(f"{label} ({meaning})" for label, meaning in meanings.items() if meaning):
-        description = f"{description}: {explained}"  # training may remove it from the instructions, not from the schema
+        end = " " if description.endswith(("?", ".", ":")) else ": "
+        description += f"{end}{explained}"  # training may remove it from the instructions, not from the schema
     if multiple:
         name, chosen = "choices", {"type": "array", "items": label, "minItems": 1, "uniqueItems": True}
     else:

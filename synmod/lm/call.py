@@ -388,7 +388,8 @@ async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
             return replace(reply, json=json, message=turn, model=by, **total)
         if reason not in ("length", "refused") and repairs and call.requests < call.most_requests:
             repairs -= 1
-            turns = _repair_turns(replies.quote(reply), problems, attempt)
+            in_text = attempt.structured == "calls" or getattr(call.model.adapter, "drops_tools", False)
+            turns = _repair_turns(replies.quote(reply), problems, attempt, in_text and may_call(attempt))
             attempt = replace(attempt, messages=(*attempt.messages, *turns))
         elif _may_drop_tools(call, attempt, reply):
             attempt = replace(sent, structured="calls")
@@ -421,12 +422,16 @@ def _may_drop_tools(call: ModelCall, request: LMRequest, reply: LMReply) -> bool
     return is_plain and is_empty and may_drop and call.requests < call.most_requests
 
 
-def _repair_turns(text: str, faults: Iterable[tuple[str, str]], request: LMRequest) -> list[Message]:
+def _repair_turns(
+    text: str, faults: Iterable[tuple[str, str]], request: LMRequest, calls_in_text: bool
+) -> list[Message]:
     """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
     valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
     if fields := ", ".join(fields_of(resolved(request.schema, request.schema or {}))):
         valid = f"one JSON object with the fields {fields}"
-    if request.tools:
+    if calls_in_text:
+        valid = "one call of a function, as one JSON object with the fields name, arguments"
+    elif request.tools:
         valid += ", or calls of the tools by their names, with arguments that satisfy their parameters"
     lines = [
         "Your last reply is not valid:",

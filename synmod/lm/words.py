@@ -293,7 +293,8 @@ def _bounds(target: Mapping[str, Json]) -> Iterator[str]:
         if low is not None and high is not None:
             yield f"{low} to {high}{unit}"
         elif low or high is not None:
-            yield f"at most {high}{unit}" if low is None else f"at least {low}{unit}"
+            words, bound = ("at most", high) if low is None else ("at least", low)
+            yield f"{words} {bound}{unit.removesuffix('s') if bound == 1 else unit}"
     yield from (f"{words} {target[name]}" for name, words in _WORDED.items() if name in target)
 
 

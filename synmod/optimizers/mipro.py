@@ -24,9 +24,9 @@ Choice: TypeAlias = tuple[int, ...]
 _REDRAWS, _FINALISTS, _RECORDS, _VALUES = 4, 3, 8, 6
 _HINTS: Final = (
     "",
-    "Be brief: two sentences at most.",
+    "Keep the value brief: two sentences at most.",
     "Describe the procedure step by step.",
-    "Name the pitfalls that the failing records show.",
+    "Name the mistakes to avoid that the records with low scores show.",
 )
 
 

@@ -227,3 +227,26 @@ def test_arguments_are_checked_when_the_block_is_made(make, says):
     """What cannot run is refused at construction, by name."""
     with pytest.raises(sm.ConfigError, match=says):
         make()
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        (None, "- choice (a, b): the label that fits: a (first)"),
+        ("Which desk?", "- choice (a, b): Which desk? a (first)"),
+        ("Choose a desk.", "- choice (a, b): Choose a desk. a (first)"),
+        ("The desk", "- choice (a, b): The desk: a (first)"),
+    ],
+)
+def test_the_prompt_of_a_decision_reads_as_sentences(question, line):
+    """Meanings follow the question, whatever mark it ends with."""
+    decision = sm.Decision({"a": "first", "b": ""}, question=question)
+    shown = decision.render(sm.JsonDataModel({"text": "?"}, schema={"type": "object"}))
+    assert line in shown[0].content.splitlines()
+
+
+def test_one_is_singular_in_a_prompt():
+    """Of several labels there is at least one."""
+    decision = sm.Decision(["a", "b"], multiple=True)
+    text = decision.render(sm.JsonDataModel({"text": "?"}, schema={"type": "object"}))[0].content
+    assert "at least 1 item)" in text

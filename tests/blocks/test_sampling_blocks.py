@@ -261,6 +261,16 @@ async def test_refine_hands_the_critique_on_and_keeps_the_best_round():
     ]
 
 
+async def test_a_model_reads_what_the_critique_of_refine_is():
+    """Its words alone do not tell that they are about an earlier answer."""
+    lm = ScriptedLM([{"answer": "Lyon"}, {"answer": "Paris"}])
+    write = sm.Generator({"answer": str}, language_model=lm)
+    await sm.Refine(write, critic(0.2, 0.9))(ASKED)
+    first, second = (request.messages[0]["content"] for request in lm.requests)
+    line = "- critique: what is wrong with an earlier answer to these inputs; write a better one"
+    assert (line in first, line in second) == (False, True)
+
+
 async def test_refine_by_a_reward():
     """A Feedback gives critique and score; a number alone an empty critique."""
     module = Recorder(["a", "bb", "c"])

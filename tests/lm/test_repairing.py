@@ -50,6 +50,14 @@ async def test_a_repair_turn_repeats_what_a_valid_reply_is(schema, tools, bad, g
     assert [line for line in lines if line not in repair] == []
 
 
+async def test_a_repair_turn_for_tools_in_text_wants_a_call():
+    """Of which the answer is one, too."""
+    lm = ScriptedLM(["prose", {"a": 1}], structured="calls")
+    with pytest.raises(BadReplyError):
+        await lm("?", SCHEMA, tools=[TOOL], tool_choice="required")
+    assert "is one call of a function, as one JSON object with the fields name, arguments, and" in str(lm.requests[1])
+
+
 async def test_prose_twice_costs_two_requests():
     """A model that answers prose twice costs two requests, not `attempts`."""
     lm = ScriptedLM(["hello", "still prose"], attempts=5)
