@@ -151,7 +151,7 @@ class Mipro(Reflective):
 
     async def finish(self, state: State, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Return the best of those of which most is expected, proved on all validation rows; else the seed."""
-        await bench.prove([self._made(bench, choice) for choice in self.best.value])
+        await bench.complete_validation([self._made(bench, choice) for choice in self.best.value])
         best, most = bench.seed, 0.0
         for choice in self.best.value:
             gain = fsum(self._gains(bench, choice, bench.validation))

@@ -11,14 +11,15 @@ from . import callbacks, metrics, rewards
 from .batches import Batch, Batches, Context
 from .bench import Bench
 from .callbacks import Monitor, MonitorRecord
+from .candidates import Candidate, Race, Target, TargetKind, crossover, mean
 from .checkpoints import latest_checkpoint, list_checkpoints
+from .credit import FeedbackByPath, FeedbackItem
 from .evaluation import Comparison, Evaluation, Metrics, evaluate, predicted
 from .examples import load_examples, rows_without_targets, training_rows
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
-    Candidate, FeedbackByPath, FeedbackItem, Optimizer, Proposer, Race, ReflectionInputs, Target, TargetKind,
-    characters_of, crossover, mean, most_characters, optimizer_from, real_number, whole_number,
+    Optimizer, Proposer, ReflectionInputs, characters_of, most_characters, optimizer_from, real_number, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .rows import Example, Several, as_json, inputs_for

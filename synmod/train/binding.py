@@ -11,7 +11,9 @@ from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
 from synmod.module import Module, input_declaration, input_spec_of, own_inputs_of
 
-from .optimizer import Optimizer, Routing, Target, kind_of, matches
+from .candidates import Target, kind_of
+from .credit import Routing, matches
+from .optimizer import Optimizer
 from .rows import Example, Several, declared_of, defaults_of, fitted, fitted_by_name, input_names
 from .targets import Targets, names_of
 

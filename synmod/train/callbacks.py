@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from synmod import errors, flow, leaves, lm, module, scope, tree
 
-from . import batches, checkpoints, history, optimizer, runs
+from . import batches, candidates, checkpoints, history, runs
 from .rows import as_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Moment(NamedTuple):
     logs: Mapping[str, Any]
     spent: runs.Budget
     replayed: bool = False
-    candidate: optimizer.Candidate | None = None
+    candidate: candidates.Candidate | None = None
     budget: int | None = None
 
 

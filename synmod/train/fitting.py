@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from synmod import cache, data, errors, leaves, module, scope, tree
 
-from . import batches, bench, evaluation, rollouts, runs
+from . import batches, evaluation, rollouts, runs
 from .binding import declared_by_name, listed
 from .callbacks import Callback, Moment
+from .candidates import Candidate, Split, mean
 from .history import ESTIMATE, History
-from .optimizer import Optimizer, ReflectionInputs, mean, take_step, values_at
+from .optimizer import Optimizer, ReflectionInputs, check_reward, take_step, values_at
 from .rewards import warn_of_zeros
 from .rows import Example
 
@@ -173,6 +174,7 @@ async def fit(
     if not trainer.optimizer_initialized or force_init:
         trainer.init_optimizer(optimizer, optimizer_params, force_init=force_init)
     assert trainer.optimizer is not None
+    check_reward(trainer.optimizer, trainer.reward)
     limits = runs.budget_from(budget)
     if num_epoch is None and not trainer.optimizer.ends and limits == runs.Budget():
         raise errors.TrainerError(
@@ -209,8 +211,8 @@ class _Fitting:
 
     def __post_init__(self) -> None:
         self.batches, train, validation, self.order = self.rows
-        splits: dict[bench.Split, dict[str, Example]] = {"train": train, "validation": validation}
-        self.examples: dict[bench.Split, dict[str, Example]] = {
+        splits: dict[Split, dict[str, Example]] = {"train": train, "validation": validation}
+        self.examples: dict[Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
         }
         checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
@@ -218,8 +220,6 @@ class _Fitting:
             evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
         self.targets = self.trainer.targets_of(self.optimizer)
         self.seed = values_at(self.trainer.program, self.targets)
-        self.states = {self.seed.fingerprint}
-        """Fingerprints of what the program has held."""
         self.history: list[dict[str, Any]] = []
         self.trained = _Tally(self.metrics)
         self.validated: dict[str, _Tally] = {}
@@ -272,28 +272,38 @@ class _Fitting:
             self.seed = values_at(self.trainer.program, self.targets)
         functions = [*self.trained.metrics.functions, *evaluation.Metrics(self.validation_metrics).functions]
         measures = evaluation.Metrics({id(function): function for function in functions}.values())
-        self.bench = self.trainer.bench(
+        self.bench, self.ledger, runner = self.trainer.open_run(
             self.optimizer, self.examples, self.limits, self.journal, measures if functions else None
         )
         self._check_budget()
         await self._tell("on_train_begin")
         with self._limited() as self.account:
-            async with self.bench.on(self.executor):
+            async with runner.on(self.executor):
                 stopped = await self._steps()
                 await self._finish()
-        bench, candidates = self.bench, self.bench.candidates()
+        ledger, candidates = self.ledger, self.ledger.pool.candidates()
         self._warn_of_zeros()
-        best = next((each for each in candidates if each.state == bench.present()), None)
+        best = self._current_candidate()
         history = History(
-            self.history, candidates=candidates, best=best, lines=bench.lines, spent=bench.spent(), stopped=stopped
+            self.history, candidates=candidates, best=best, lines=ledger.lines, spent=ledger.spent(), stopped=stopped
         )
         await self._tell("on_train_end")
         return history
 
+    def _current_state(self) -> tree.State:
+        """Return the values of the targets as they are."""
+        return values_at(self.trainer.program, self.targets)
+
+    def _current_candidate(self) -> Candidate | None:
+        """Return the candidate that the program holds; None where it is not one."""
+        present = self._current_state()
+        return next((each for each in self.ledger.pool.candidates() if each.state == present), None)
+
     def _warn_of_zeros(self) -> None:
         """Warn where the reward gave its lowest score to all that was run."""
         reward = self.trainer.reward
-        scored = [each for each in self.bench.all_rollouts() if each.error is None and each.score is not None]
+        done = self.ledger.done.values()
+        scored = [each for each in done if each.error is None and each.score is not None]
         rows = {each.id for each in scored}
         if reward is not None and len(rows) > 1 and all(each.score == reward.bound().lowest for each in scored):
             warn_of_zeros("fit", reward, len(rows), min(scored, key=lambda each: each.id))
@@ -310,14 +320,13 @@ class _Fitting:
 
     async def _hold(self, before: tree.State) -> bool:
         """Note what the program holds after a step; return whether it changed."""
-        present = self.bench.present()
-        self.bench.hold(present)
-        self.states.add(present.fingerprint)
+        present, ledger = self._current_state(), self.ledger
+        ledger.pool.note_current(present, ledger.next_place())
         self._measure()
         if present == before:
             return False
         try:
-            await self.journal.write(f"state/{present.fingerprint}", {"step": self.bench.step})
+            await self.journal.write(f"state/{present.fingerprint}", {"step": ledger.step})
         except OSError:
             tree.update(self.trainer.program, before)  # only what the run has noted lets it go on
             raise
@@ -345,9 +354,8 @@ class _Fitting:
         Raises:
             TrainerError: Names both numbers.
         """
-        bench = self.bench
-        bench.begin(0, self._batches_of_epoch()[0])
-        need, end = self._step_cost(), bench.finish_cost()
+        self.ledger.begin(0, self._batches_of_epoch()[0])
+        need, end = self._step_cost(), self.ledger.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         _LOG.info(
             "fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s",
@@ -361,12 +369,12 @@ class _Fitting:
 
     def _can_pay(self) -> bool:
         """Whether the budget pays another step and the end: rollouts exactly, the rest by what one took on average."""
-        bench, limits, spent = self.bench, asdict(self.limits), asdict(self.bench.spent())
+        ledger, limits, spent = self.ledger, asdict(self.limits), asdict(self.ledger.spent())
         need = self._step_cost()
-        bench.pledge(need)
-        share = (need + bench.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
+        ledger.pledge(need)
+        share = (need + ledger.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
         others = ("lm_calls", "tokens", "cost_usd", "seconds")
-        return need <= bench.room and all(
+        return need <= ledger.room and all(
             limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in others
         )
 
@@ -393,11 +401,11 @@ class _Fitting:
         while self.epochs is None or self.epoch < self.epochs.stop:
             await self._tell("on_epoch_begin")
             began, first = self.clock.now(), self.step
-            self.bench.begin_epoch()
+            self.ledger.begin_epoch()
             self.trained = _Tally(self.metrics)
             stopped: Stopped | None = None
             for number, batch in enumerate(self._batches_of_epoch()):
-                self.bench.begin(self.step, batch)
+                self.ledger.begin(self.step, batch)
                 stopped = "done" if self._is_done() else None if self._can_pay() else "budget"
                 stopped = stopped or await self._step(number, batch)
                 if stopped:
@@ -409,6 +417,10 @@ class _Fitting:
             if stopped:
                 return stopped
         return "epochs"
+
+    def _count_known(self) -> int:
+        """Return how many rollouts, proposals and States of the program there were."""
+        return self.ledger.pieces + self.ledger.pool.count_current()
 
     def _is_done(self) -> bool:
         """Whether the optimizer is done, or has tried nothing new for too long."""
@@ -429,8 +441,7 @@ class _Fitting:
 
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
         """Take one step, and notify the callbacks; return why it is the last one, if it is."""
-        bench = self.bench
-        before, pieces, states = bench.present(), bench.pieces, len(self.states)
+        before, known = self._current_state(), self._count_known()
         await leaves.aio.checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
@@ -439,7 +450,7 @@ class _Fitting:
         if self.monitor is not None:
             self.monitor.toc_print()
         changed = await self._hold(before)
-        self.idle = 0 if bench.pieces > pieces or len(self.states) > states else self.idle + 1
+        self.idle = 0 if self._count_known() > known else self.idle + 1
         self.step += 1
         await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
@@ -449,10 +460,10 @@ class _Fitting:
 
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
-        before = self.bench.present()
-        self.bench.begin(self.bench.step + 1, is_last=True)
+        before = self._current_state()
+        self.ledger.begin(self.ledger.step + 1, is_last=True)
         if not await self._turn(None):
-            tree.update(self.trainer.program, await self.bench.certified(before))
+            tree.update(self.trainer.program, await self.bench.best_on_validation(before))
         await self._hold(before)
 
     async def _turn(self, batch: Sequence[str] | None) -> bool:
@@ -465,7 +476,7 @@ class _Fitting:
         try:
             with trainer.watching():
                 if batch is not None and self.optimizer.learns_from_batches:
-                    rollouts = await bench.evaluate(bench.present(), batch, split="train", calls=True)
+                    rollouts = await bench.evaluate(self._current_state(), batch, split="train", calls=True)
                     feedback = trainer.feedback = trainer.requested(await bench.feedback(rollouts))
                 await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
         except errors.BudgetExceeded as error:
@@ -473,36 +484,36 @@ class _Fitting:
                 raise
             return False
         finally:
-            bench.end()
+            self.ledger.end()
         return True
 
     def _measure(self) -> None:
         """Count what a step has run in the metrics: train rows, and validation rows of the present State."""
-        present = self.bench.present()
-        self.trained.count(self.bench.trained())
+        present = self._current_state()
+        self.trained.count(self.ledger.trained())
         tally = self.validated.setdefault(present.fingerprint, _Tally(self.validation_metrics))
-        tally.count(self.bench.rollouts_of(present))
+        tally.count(self.ledger.pool.validated(present))
 
     # -- what is reported ---------------------------------------------------------------------------------------------
 
     def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
-        bench, present = self.bench, self.bench.present()
-        trained, spent = bench.trained(), asdict(bench.spent())
-        is_whole = bench.is_whole(present)
-        reward = mean(list(bench.scores(present).values()))
-        best = next((known.compared for known in bench.ranking() if bench.is_whole(known.state)), None)
+        ledger, pool, present = self.ledger, self.ledger.pool, self._current_state()
+        trained, spent = ledger.trained(), asdict(ledger.spent())
+        is_whole = pool.is_whole(present)
+        reward = mean(list(self.bench.scores(present).values()))
+        best = next((record.compared for record in pool.ranking() if not pool.missing(record)), None)
         validated = self.validated.get(present.fingerprint) or _Tally(self.validation_metrics)
         measured = {f"val_{name}": value for name, value in validated.results().items()}
         return {
             "epoch": self.epoch,
-            "step": bench.step,
+            "step": ledger.step,
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": reward if is_whole else None,
             f"val_reward{ESTIMATE}": None if is_whole else reward,
             "best_val_reward": None if best is None else mean(list(best.values())),
-            "candidates": len(bench.shown()),
-            "accepted": sum(line["word"] == "accepted" for line in bench.lines),
+            "candidates": len(pool.evaluated()),
+            "accepted": sum(line["word"] == "accepted" for line in ledger.lines),
             **{name: spent[name] for name in _SPENT},
             **self.trained.results(),
             **{name: value if is_whole else None for name, value in measured.items()},
@@ -513,7 +524,7 @@ class _Fitting:
         """Write a row of the History, log it, and notify the callbacks."""
         seconds = self.clock.now() - began
         numbers = self._logs()
-        self.history.append({**numbers, "seconds": seconds, "replayed": self.bench.is_replaying})
+        self.history.append({**numbers, "seconds": seconds, "replayed": self.ledger.is_replaying})
         for name, value in numbers.items():
             if value is not None and name.startswith("val_"):
                 _LOG.info("Epoch[%d] Validation-%s=%s", self.epoch, name.removeprefix("val_"), value)
@@ -528,12 +539,10 @@ class _Fitting:
         """Call the callbacks."""
         if not self.callbacks:
             return
-        bench, candidate = self.bench, None
-        if method == "on_candidate":
-            present = bench.present()
-            candidate = next((each for each in bench.candidates() if each.state == present), None)
+        ledger = self.ledger
+        candidate = self._current_candidate() if method == "on_candidate" else None
         moment = Moment(
-            self.trainer, self.epoch, bench.step, self._logs(), bench.spent(), bench.is_replaying, candidate,
+            self.trainer, self.epoch, ledger.step, self._logs(), ledger.spent(), ledger.is_replaying, candidate,
             self.limits.rollouts,
         )  # fmt: skip
         await _call([getattr(callback, method) for callback in self.callbacks], moment)

@@ -1,220 +1,29 @@
-"""The protocol of optimizers: States in, a State out, a bench as the only way to act; and whom feedback is for."""
+"""The protocol of optimizers: States in, a State out, a bench as the only way to act; and the proposer of values."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import fsum, inf
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
+from collections.abc import Container, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import Field
 
 from synmod.blocks import Generator
-from synmod.data import DataModel, Schema, dump_json
-from synmod.errors import ArgumentError, StateError, TrainerError
-from synmod.leaves import (
-    Json,
-    KeyPath,
-    check_int,
-    check_number,
-    did_you_mean,
-    frozen_dict,
-    parse_path,
-    path_str,
-    snake_case,
-)
+from synmod.data import DataModel, dump_json
+from synmod.errors import StateError, TrainerError
+from synmod.leaves import Json, KeyPath, check_int, check_number, did_you_mean, path_str, snake_case
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
-from synmod.scope import Feedback, phase
-from synmod.tree import OptState, Path, State, iter_graph, paths_of, state as state_of, update as write, using
+from synmod.scope import phase
+from synmod.tree import OptState, State, state as state_of, update as write, using
 
-from .rollouts import CallRecord, Rollout
+from .candidates import TargetKind
+from .credit import FeedbackByPath
 
 if TYPE_CHECKING:
     from .bench import Bench
-
-TargetKind: TypeAlias = Literal["examples", "instruction", "value"]
-
-
-class Target(NamedTuple):
-    """A Variable that an optimizer may change.
-
-    Attributes:
-        path: Its path.
-        module: Path of the module that owns it.
-        schema: What its values satisfy.
-        description: Its description.
-        kind: `examples` (objects with `inputs` and `outputs`), `instruction` (a string) or `value` (any other JSON).
-    """
-
-    path: str
-    module: str
-    schema: Schema
-    description: str
-    kind: TargetKind
-
-
-def kind_of(schema: Any) -> TargetKind:
-    """Return what kind of target values of a schema are.
-
-    Example:
-        >>> kind_of({"type": "string"})
-        'instruction'
-    """
-    match schema:
-        case {"enum": _} | {"const": _}:
-            return "value"
-        case {"type": "string"}:
-            return "instruction"
-        case {"type": "array", "items": {"properties": {"inputs": _, "outputs": _}}}:
-            return "examples"
-        case _:
-            return "value"
-
-
-@dataclass(frozen=True, slots=True)
-class FeedbackItem:
-    """One call of a module: its inputs, its outputs, and the feedback on it.
-
-    Attributes:
-        row: Number of the row in its batch.
-        path: The module, below the program.
-        inputs: As JSON.
-        outputs: As JSON; None where the call failed.
-        feedback: What was routed to it.
-
-    Example:
-        >>> FeedbackItem(0, "writer", {"q": "?"}, {"a": "!"}, Feedback(0.0, "Too short.")).feedback.critique
-        'Too short.'
-
-    Source: TextGrad; differs: credit goes by call id and path.
-    """
-
-    row: int
-    path: str
-    inputs: Json
-    outputs: Json
-    feedback: Feedback
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the item as plain JSON."""
-        return {
-            "row": self.row, "path": self.path, "inputs": self.inputs, "outputs": self.outputs,
-            "feedback": self.feedback.to_json(),
-        }  # fmt: skip
-
-
-FeedbackByPath: TypeAlias = Mapping[str, tuple[FeedbackItem, ...]]
-"""The items of each target, by its path text, in (row, call) order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A State of the targets, where it came from, and what it scored.
-
-    Attributes:
-        id: `c0` is the seed.
-        state: The values.
-        parents: Ids of the candidates that it was made of.
-        operator: What made it.
-        step: In which step.
-        scores: `{split: {row id: score}}`.
-
-    Example:
-        >>> Candidate("c1", State(), scores={"validation": {"a": 1.0, "b": 0.0}}).score
-        0.5
-
-    Source: GEPA's pool; differs: a frozen record.
-    """
-
-    id: str
-    state: State
-    parents: tuple[str, ...] = ()
-    operator: str = "seed"
-    step: int = 0
-    scores: Mapping[str, Mapping[str, float]] = frozen_dict({})
-
-    def mean(self, split: str = "validation", ids: Iterable[str] | None = None) -> float | None:
-        """Return the mean score on the rows of a split that it was run on; None where there is none.
-
-        Args:
-            split: `validation` or `train`.
-            ids: Only these rows.
-        """
-        scores = self.scores.get(split, {})
-        return mean([scores[i] for i in (scores if ids is None else ids) if i in scores])
-
-    @property
-    def score(self) -> float | None:
-        """The mean score on validation rows."""
-        return self.mean()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the candidate as plain JSON."""
-        return {
-            "id": self.id, "state": self.state.to_json(), "parents": list(self.parents), "operator": self.operator,
-            "step": self.step, "scores": {split: dict(of) for split, of in self.scores.items()},
-        }  # fmt: skip
-
-
-def mean(numbers: Sequence[float]) -> float | None:
-    """Return the mean, whatever the order; None of nothing."""
-    return fsum(numbers) / len(numbers) if numbers else None
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """How a challenger did against an incumbent.
-
-    Attributes:
-        kept: Whether it was not retired; a tie is kept.
-        gain: Sum of the differences of scores over the rows that both have.
-        rows: How many rows that are.
-
-    Example:
-        >>> Race(True, 0.0, 12).won
-        False
-    """
-
-    kept: bool
-    gain: float
-    rows: int
-
-    @property
-    def won(self) -> bool:
-        """Whether the challenger is better: it was not retired, and gained something."""
-        return self.kept and self.gain > 0
-
-    @property
-    def word(self) -> Literal["accepted", "no_gain", "worse"]:
-        """The word for `bench.log`."""
-        return "accepted" if self.won else "no_gain" if self.kept else "worse"
-
-
-def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
-    """Mix two States path by path.
-
-    Args:
-        a: Gives the values where the mask is False.
-        b: Gives those where it is True; has the same paths.
-        mask: One bool per path, in order.
-
-    Raises:
-        ArgumentError: The paths differ, or the mask has another length.
-
-    Example:
-        >>> import synmod as sm
-        >>> a, b = sm.state({"x": sm.Param(1), "y": sm.Param(2)}), sm.state({"x": sm.Param(3), "y": sm.Param(4)})
-        >>> crossover(a, b, [False, True]).to_json()
-        {'x': 1, 'y': 4}
-
-    Source: uniform crossover of genetic algorithms.
-    """
-    if list(a) != list(b) or len(mask) != len(a):
-        raise ArgumentError(f"crossover mixes States of the same paths: {len(a)} and {len(b)}, a mask of {len(mask)}.")
-    return State.of_leaves({path: (b if taken else a)[path] for path, taken in zip(a, mask, strict=True)})
 
 
 class Optimizer(Module):
@@ -293,7 +102,7 @@ class Optimizer(Module):
             state: The State of the targets as it is.
             bench: Knows what was evaluated.
         """
-        return await bench.certified(state)
+        return await bench.best_on_validation(state)
 
     def step_cost(self, bench: Bench) -> int:
         """Return the most rollouts that the next step takes."""
@@ -326,7 +135,7 @@ async def take_step(
         TrainerError: It returned neither a State nor a dict of values by path.
         StateError: Its State has paths that it may not change; StateSchemaError: values that miss their schemas.
     """
-    before = bench.present()
+    before = values_at(program, bench.targets)
     method = f"{type(optimizer).__name__}.{'finish' if finish else 'update'}"
     with using(optimizer) as own, phase("optimizer"):
         step: Any = optimizer.finish(before, bench) if finish else optimizer.update(before, feedback, bench)
@@ -374,6 +183,19 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
     return known[given](**params or {})
 
 
+def check_reward(optimizer: Optimizer, reward: object) -> None:
+    """Raise for an optimizer that compares scores where there is no reward.
+
+    Raises:
+        TrainerError: There is none.
+    """
+    if reward is None and optimizer.needs_reward:
+        raise TrainerError(
+            f"{type(optimizer).__name__} compares scores: give a reward, such as reward='exact_match'. "
+            "One that learns from critiques alone, such as Reflect(accept='always'), has needs_reward = False."
+        )
+
+
 def whole_number(optimizer: Optimizer, name: str, value: int, least: int | None = 1) -> int:
     """Return a count of an optimizer's settings.
 
@@ -390,120 +212,6 @@ def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0,
         TrainerError: It is not a number from `least` to `most`.
     """
     return check_number(f"{type(optimizer).__name__}: {name}", value, least, most, error=TrainerError)
-
-
-# -- credit ------------------------------------------------------------------------------------------------------------
-
-
-class Routing:
-    """Takes the feedback of rows to the calls that caused it: by call and path, never by order of completion.
-
-    Args:
-        program: A built program.
-        targets: The Variables that are trained.
-
-    Attributes:
-        paths: The modules whose calls must be recorded: owners of targets, and those that route themselves.
-    """
-
-    def __init__(self, program: Module, targets: Iterable[Target]) -> None:
-        self._targets = tuple(targets)
-        self._modules: dict[str, Module] = {}
-        self._aliases: dict[str, list[str]] = {}
-        """All paths of the module at a path."""
-        for _, module in iter_graph(program, Module):
-            aliases = [path_str(alias) for alias in paths_of(program, module)]
-            self._modules.update((alias, module) for alias in aliases)
-            self._aliases.update((alias, aliases) for alias in aliases)
-        self._owned: dict[str, list[str]] = {}
-        for target in self._targets:
-            for alias in self._aliases[target.module]:
-                self._owned.setdefault(alias, []).append(target.path)
-        default = Module.route_feedback
-        self._routers = {path: each for path, each in self._modules.items() if type(each).route_feedback is not default}
-        self.paths = frozenset({*self._owned, *self._routers})
-
-    def check(self, feedback: Feedback) -> None:
-        """Raise for a part that addresses no module.
-
-        Raises:
-            TrainerError: A key of `parts` matches nothing.
-        """
-        for key in feedback.parts:
-            if not any(matches(key, path) for path in self._modules):
-                raise TrainerError(
-                    f"the reward gives a critique for {key!r}, and no module stands there."
-                    f"{did_you_mean(key, self._modules)} There are: {', '.join(filter(None, self._modules))}."
-                )
-
-    async def items(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
-        """Return the feedback of the calls of each target's module, by path of the target, in (row, call) order.
-
-        Raises:
-            TrainerError: A key of `parts` matches no module.
-        """
-        found: dict[str, list[FeedbackItem]] = {target.path: [] for target in self._targets}
-        for row, rollout in enumerate(rollouts):
-            if rollout.feedback is None or rollout.void:
-                continue
-            self.check(rollout.feedback)
-            told: dict[str | None, Feedback] = {None: rollout.feedback}
-            for call in rollout.calls:
-                feedback = told[call.parent_id]
-                told[call.call_id] = await self._routed(call, feedback)
-                if feedback.parts:  # one that addresses a module stands in place of the critique
-                    own = self._parts(feedback, call.path)
-                    feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
-                item = FeedbackItem(row, call.path, call.inputs, call.outputs, feedback)
-                for path in self._owned.get(call.path, ()):
-                    found[path].append(item)
-        return {path: tuple(items) for path, items in found.items()}
-
-    def _parts(self, feedback: Feedback, path: str) -> list[str]:
-        """Return the critiques that address a module, by whichever of its paths."""
-        aliases = self._aliases.get(path, [path])
-        return [text for key, text in feedback.parts.items() if any(matches(key, alias) for alias in aliases)]
-
-    def blamed(
-        self, items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rollout], best: float
-    ) -> dict[str, int]:
-        """Return how many failing rows blame each target: those their `parts` address, without parts all reached.
-
-        Args:
-            items: What `items` returned for the rollouts.
-            rollouts: The rows.
-            best: The highest score there is; a row below it fails.
-        """
-        failing = {
-            row: rollout.feedback or Feedback(rollout.score)
-            for row, rollout in enumerate(rollouts)
-            if rollout.score is not None and rollout.score < best
-        }
-        counts: dict[str, int] = {}
-        for path, each in items.items():
-            found = [(item, failing[item.row]) for item in each if item.row in failing]
-            rows = {item.row for item, told in found if not told.parts or self._parts(told, item.path)}
-            if rows:
-                counts[path] = len(rows)
-        return counts
-
-    async def _routed(self, call: CallRecord, feedback: Feedback) -> Feedback:
-        """Return the feedback for the calls below a call: the same, unless its module routes it."""
-        module: Any = self._routers.get(call.path)
-        if module is None:
-            return feedback
-        routed = module.route_feedback(call.inputs, call.outputs, feedback)
-        if inspect.isawaitable(routed):
-            routed = await routed
-        if not isinstance(routed, Feedback):
-            raise TrainerError(f"{call.path or type(module).__name__}: route_feedback returned {routed!r:.100}, "
-                               "which is not a sm.Feedback.")  # fmt: skip
-        return routed
-
-
-def matches(key: str, path: str) -> bool:
-    """Whether a path or a glob means the path of a module or Variable."""
-    return key == path or Path(key).matches(parse_path(path), None, False)
 
 
 # -- asking a model for a better value ---------------------------------------------------------------------------------

@@ -1,31 +1,133 @@
-"""The Trainer: drives one program through its life cycle. Values live once, in the program."""
+"""The Trainer: drives one program through its life cycle. Values live once, in the program.
+
+One table has what each method needs, and one decorator reads it.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from itertools import chain
-from typing import Any, Literal, Self, cast
+from typing import Any, Final, Literal, Self, TypeVar, cast
 
 from synmod import data, flow, leaves, scope, tree
-from synmod.errors import SynmodWarning, TrainerError
+from synmod.errors import LifecycleError, SynmodWarning, TrainerError
 from synmod.leaves import check_int, write_atomic
 from synmod.lm import SharedModel
 from synmod.module import Module, build_and_check
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
-from .bench import Bench, Split
+from .bench import Bench, TrainingRun
 from .binding import listed
+from .candidates import CandidatePool, Split, Target
+from .credit import FeedbackItem, Routing
 from .evaluation import Evaluation, feeding
-from .lifecycle import Lifecycle, done, needs_its_steps
+from .history import Ledger
 from .metrics import metrics_from
-from .optimizer import FeedbackItem, Optimizer, Routing, Target, optimizer_from, take_step, values_at
+from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
 from .rows import Example
 from .targets import Targets
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PARAMETERS: Final = ("bind", "init_params")
+
+_METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
+    (("bind",), "reshape data_schemas label_schemas output_schemas install_monitor get_states set_states set_params"),
+    (("bind",), "load_params init_params shared_module"),
+    ((), "bind"),
+    (("init_params",), "get_params save_params save_checkpoint"),
+    (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
+    ((*PARAMETERS, "bind for training"), "forward_backward"),
+    ((*PARAMETERS, "forward"), "get_outputs update_metric"),
+    ((*PARAMETERS, "bind for training", "forward"), "backward"),
+    ((*PARAMETERS, "inputs_need_grad", "forward", "backward"), "get_input_grads"),
+    ((*PARAMETERS, "init_optimizer", "forward", "backward"), "update"),
+    ((*PARAMETERS, "init_optimizer"), "save_optimizer_states load_optimizer_states"),
+)
+NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
+"""What must be done before each method may be called, in order."""
+
+_HOW: Final = {
+    "bind": "await trainer.bind(schemas)",
+    "bind for training": "await trainer.bind(..., for_training=True, force_rebind=True)",
+    "inputs_need_grad": "await trainer.bind(..., inputs_need_grad=True, force_rebind=True)",
+    "init_params": "await trainer.init_params()",
+    "init_optimizer": "trainer.init_optimizer(...)",
+    "forward": "await trainer.forward(batch)",
+    "backward": "await trainer.backward()",
+}
+
+
+_MODES: Final = ("bind for training", "inputs_need_grad")
+"""What is true of a bind, rather than a step of its own."""
+
+
+class Lifecycle(dict[str, None]):
+    """The steps that a Trainer has done, in order."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps done."""
+        return tuple(step for step in self if step not in _MODES)
+
+    def add(self, *steps: str) -> None:
+        """Note that steps have wholly succeeded."""
+        self.drop(*steps)
+        self.update(dict.fromkeys(steps))
+
+    def drop(self, *steps: str) -> None:
+        """Forget steps that no longer hold."""
+        for step in steps:
+            self.pop(step, None)
+
+    def check(self, call: str) -> None:
+        """Raise where a method is called before what it needs.
+
+        Raises:
+            LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
+        """
+        wanted = (each for step in NEEDS[call] if step not in self for each in (*NEEDS.get(step, ()), step))
+        missing = [*dict.fromkeys(each for each in wanted if each not in self)]
+        if missing:
+            later = ", ".join(step for step in missing[1:] if step not in _MODES)
+            raise LifecycleError(
+                f"{call} needs {missing[0]!r} first: {_HOW[missing[0]]}{later and f'; then {later}'}. "
+                f"Done so far: {', '.join(self.steps) or 'nothing'}."
+            )
+
+
+def needs_its_steps(method: F) -> F:
+    """Let a method of a Trainer run only after the steps that the table names for it."""
+    name = method.__name__
+
+    @wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._lifecycle.check(name)
+        return method(self, *args, **kwargs)
+
+    @wraps(method)
+    async def checked_later(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._lifecycle.check(name)
+        return await method(self, *args, **kwargs)
+
+    wrapper: Any = checked_later if inspect.iscoroutinefunction(method) else checked
+    return wrapper
+
+
+def done(step: str, doc: str) -> Any:
+    """Return a property of a Trainer: whether a step was done."""
+
+    def is_done(self: Any) -> bool:
+        return step in self._lifecycle
+
+    return property(is_done, doc=doc)
 
 
 class Trainer:
@@ -89,7 +191,7 @@ class Trainer:
         self._states: State | list[State] = State()
         self._rows: list[batches.Row] = []
         self._seen: dict[str, Example] = {}
-        self._hand: Bench | None = None
+        self._manual_run: TrainingRun | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
@@ -201,7 +303,7 @@ class Trainer:
         )
         if not self.bound:
             self._made, self._first = tree.state(self.program) | self._made, self._binding.values("state")
-        self._states, self._rows, self._seen, self._hand = self._first, [], {}, None
+        self._states, self._rows, self._seen, self._manual_run = self._first, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
         modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
@@ -277,7 +379,7 @@ class Trainer:
         """Write values that were given into the program; states among them are what rows begin with."""
         tree.update(self.program, *values, allow_extra=allow_extra)
         self._first = self._states = self._binding.values("state")
-        self._hand = None  # it holds rollouts with the values before
+        self._manual_run = None  # it holds rollouts with the values before
         self._lifecycle.add("init_params")
 
     @needs_its_steps
@@ -498,7 +600,7 @@ class Trainer:
             self.targets_of(made)
         if self._optimizer_states is not None:
             checkpoints.put_states(made, self._optimizer_states)
-        self.optimizer, self._optimizer_states, self._hand = made, None, None
+        self.optimizer, self._optimizer_states, self._manual_run = made, None, None
         self._lifecycle.add("init_optimizer")
 
     @needs_its_steps
@@ -510,7 +612,7 @@ class Trainer:
         """
         if other.optimizer is None:
             raise TrainerError("borrow_optimizer: the other trainer has no optimizer: call its init_optimizer first.")
-        self.optimizer, self._hand = other.optimizer, None
+        self.optimizer, self._manual_run = other.optimizer, None
         self._lifecycle.add("init_optimizer")
 
     def targets_of(self, optimizer: Optimizer) -> dict[str, Target]:
@@ -664,53 +766,50 @@ class Trainer:
         optimizer, changed = self.optimizer, tuple[tree.KeyPath, ...]()
         assert optimizer is not None
         if self._binding.has_params:
-            bench = self._hand or self.bench(optimizer, {"train": self._seen, "validation": self._seen})
-            self._hand = bench
-            bench.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
-            mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
+            run = self._manual_run or self.open_run(optimizer, {"train": self._seen, "validation": self._seen})
+            self._manual_run = run
+            run.ledger.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
+            mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
             try:
-                changed = await take_step(self.program, optimizer, bench, mine)
+                changed = await take_step(self.program, optimizer, run.bench, mine)
             finally:
-                bench.end()
+                run.ledger.end()
         self._updates += 1
         requests = self._binding.requests
         self.feedback = {path: () if requests[path] == "add" else each for path, each in self.feedback.items()}
         self._lifecycle.add("update")
         return changed
 
-    def bench(
+    def open_run(
         self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]],
         limits: runs.Budget | None = None, journal: runs.Journal | None = None,
         metrics: evaluation.Metrics | None = None,
-    ) -> Bench:  # fmt: skip
-        """Return the bench of a run on this program as it is.
+    ) -> TrainingRun:  # fmt: skip
+        """Return a run on this program as it is.
 
         Args:
-            optimizer: Whose targets it offers.
+            optimizer: Whose targets it trains.
             examples: Rows of each split by id, their inputs as data models.
             limits: How many rollouts the run may take, and how long; None for no limit.
             journal: Keeps what was paid for.
             metrics: Functions that measure each rollout in its run.
 
         Raises:
-            TrainerError: Nothing that it may change, or no reward where it compares scores.
+            TrainerError: Nothing that it may change.
         """
-        if self.reward is None and optimizer.needs_reward:
-            raise TrainerError(
-                f"{type(optimizer).__name__} compares scores: give a reward, such as reward='exact_match'. "
-                "One that learns from critiques alone, such as Reflect(accept='always'), has needs_reward = False."
-            )
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
             self.program, self.reward, self.places, journal or runs.Journal(), metrics, routing.paths, self._first,
             seed=values_at(self.program, targets), seconds=limits.seconds,
         )  # fmt: skip
-        run_seed = self.seed if optimizer.seed is None else optimizer.seed
-        return Bench(
-            runner, routing, targets=targets, examples=examples, outputs=dict(self._binding.outputs).values(),
-            limits=limits, run_seed=run_seed,
+        pool = CandidatePool(runner.seed, examples["validation"])
+        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
+        bench = Bench(
+            ledger, runner, routing, targets=targets, examples=examples, outputs=dict(self._binding.outputs).values(),
+            run_seed=self.seed if optimizer.seed is None else optimizer.seed, optimizer=optimizer,
         )  # fmt: skip
+        return TrainingRun(bench, ledger, runner)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from synmod.train import Trainer
 
 
 def made(rows=12, room=None, **options):
-    """A bench on a RuleTask, bound; `(bench, seed, task)`."""
+    """A bench on a RuleTask, bound; `(bench, ledger, task)`."""
     task = RuleTask(stages=2, rules=2, rows=rows, **options)
     trainer = Trainer(task.program, reward=task.reward)
     optimizer = sm.optimizers.Gepa(proposer=task.proposer)
@@ -20,11 +20,11 @@ def made(rows=12, room=None, **options):
         await trainer.init_params()
         splits = {"train": {each.id: each for each in wrapped(task.train)},
                   "validation": {each.id: each for each in wrapped(task.validation)}}  # fmt: skip
-        return trainer.bench(optimizer, splits, sm.Budget(rollouts=room))
+        return trainer.open_run(optimizer, splits, sm.Budget(rollouts=room))
 
-    bench = asyncio.run(main())
-    bench.begin(0)
-    return bench, bench.seed, task
+    bench, ledger, _ = asyncio.run(main())
+    ledger.begin(0)
+    return bench, ledger, task
 
 
 def wrapped(rows):
@@ -46,12 +46,12 @@ def with_rules(seed, *rules):
 
 def test_rollouts_come_in_the_order_of_ids_and_are_counted_once():
     """Needed again, also at the same time, they are free."""
-    bench, seed, _ = made()
+    bench, *_ = made()
     ids = bench.validation[::-1]
 
     async def main():
-        one, two = await bench.gather(bench.evaluate(seed, ids), bench.evaluate(seed, ids[:5]))
-        again = await bench.evaluate(seed, ids, samples=2)
+        one, two = await bench.gather(bench.evaluate(bench.seed, ids), bench.evaluate(bench.seed, ids[:5]))
+        again = await bench.evaluate(bench.seed, ids, samples=2)
         return one, two, again
 
     one, two, again = asyncio.run(main())
@@ -59,15 +59,17 @@ def test_rollouts_come_in_the_order_of_ids_and_are_counted_once():
     assert two == one[:5]
     assert [(rollout.id, rollout.sample) for rollout in again] == [(row, n) for row in ids for n in (0, 1)]
     assert bench.rollouts == 24
-    assert set(bench.scores(seed)) == set(ids)
+    assert set(bench.scores(bench.seed)) == set(ids)
 
 
 def test_rollouts_hold_calls_on_request():
     """Those of modules that own a target."""
-    bench, seed, _ = made()
+    bench, *_ = made()
 
     async def main():
-        return [await bench.evaluate(seed, bench.train[:1], split="train", calls=calls) for calls in (True, False)]
+        return [
+            await bench.evaluate(bench.seed, bench.train[:1], split="train", calls=calls) for calls in (True, False)
+        ]
 
     (full,), (bare,) = asyncio.run(main())
     assert [call.path for call in full.calls] == ["0", "1"]
@@ -76,13 +78,13 @@ def test_rollouts_hold_calls_on_request():
 
 def test_what_does_not_fit_into_the_room_is_not_begun():
     """All or nothing, and the others of a gather end first."""
-    bench, seed, _ = made(room=20)
-    better = with_rules(seed, "rule a0")
+    bench, *_ = made(room=20)
+    better = with_rules(bench.seed, "rule a0")
 
     async def main():
         with pytest.raises(sm.BudgetExceeded, match="12 rollouts do not fit: 8 are left, and the end needs 0"):
-            await bench.gather(bench.evaluate(seed, bench.validation), bench.evaluate(better, bench.validation))
-        await bench.evaluate(seed, bench.validation[:8], samples=2)
+            await bench.gather(bench.evaluate(bench.seed, bench.validation), bench.evaluate(better, bench.validation))
+        await bench.evaluate(bench.seed, bench.validation[:8], samples=2)
 
     asyncio.run(main())
     assert (bench.rollouts, bench.room) == (20, 0)
@@ -90,17 +92,17 @@ def test_what_does_not_fit_into_the_room_is_not_begun():
 
 def test_the_end_keeps_what_it_will_cost():
     """A candidate runs only where it can be completed beside the seed; the last step may spend what was kept."""
-    bench, seed, _ = made(room=20)
-    better = with_rules(seed, "rule a0")
+    bench, ledger, _ = made(room=20)
+    better = with_rules(bench.seed, "rule a0")
 
     async def main():
         assert bench.room == 8
         with pytest.raises(sm.BudgetExceeded, match="1 rollouts do not fit: 20 are left, and the end needs 23"):
             await bench.evaluate(better, bench.validation[:1])
         await bench.evaluate(better, bench.train[:8], split="train")
-        bench.begin(1, is_last=True)
+        ledger.begin(1, is_last=True)
         assert bench.room == 12
-        await bench.evaluate(seed, bench.validation)
+        await bench.evaluate(bench.seed, bench.validation)
 
     asyncio.run(main())
     assert bench.rollouts == 20
@@ -108,60 +110,60 @@ def test_the_end_keeps_what_it_will_cost():
 
 def test_a_step_may_take_what_it_asked_for():
     """The rollouts of `step_cost` are its own; only what goes beyond them must leave the end its part."""
-    bench, seed, _ = made(room=20)
-    better = with_rules(seed, "rule a0")
-    bench.pledge(8)
+    bench, ledger, _ = made(room=20)
+    better = with_rules(bench.seed, "rule a0")
+    ledger.pledge(8)
     asyncio.run(bench.evaluate(better, bench.validation[:8]))
     assert bench.rollouts == 8
 
 
 def test_a_race_ends_as_soon_as_it_is_lost():
     """Pairs of the same rows, block by block."""
-    bench, seed, _ = made(rows=40)
-    good = with_rules(seed, "rule a0", "rule a1").replace({"1/instructions": "rule b0\nrule b1"})
-    lost = asyncio.run(bench.race(seed, good, block=5))
+    bench, *_ = made(rows=40)
+    good = with_rules(bench.seed, "rule a0", "rule a1").replace({"1/instructions": "rule b0\nrule b1"})
+    lost = asyncio.run(bench.race(bench.seed, good, block=5))
     assert not lost.kept
     assert lost.rows < 40
     assert lost.gain < 0
-    won = asyncio.run(bench.race(good, seed, block=5))
+    won = asyncio.run(bench.race(good, bench.seed, block=5))
     assert (won.kept, won.rows) == (True, 40)
 
 
 def test_a_tie_goes_to_the_older_one():
     """Higher mean, more rows, fewer tokens, the older one."""
-    bench, seed, _ = made()
+    bench, ledger, _ = made()
 
     async def main():
         for name in ("b", "a"):
-            await bench.evaluate(with_rules(seed, f"line {name}"), bench.validation)
+            await bench.evaluate(with_rules(bench.seed, f"line {name}"), bench.validation)
 
     asyncio.run(main())
-    assert [known.state["0/instructions"].value for known in bench.ranking()] == ["line b", "line a"]
-    assert [each.id for each in bench.candidates()] == ["c0", "c1", "c2"]
+    assert [known.state["0/instructions"].value for known in ledger.pool.ranking()] == ["line b", "line a"]
+    assert [each.id for each in ledger.pool.candidates()] == ["c0", "c1", "c2"]
 
 
 def test_what_is_known_does_not_depend_on_who_was_faster():
     """A State of this step is not known yet; one of an earlier step is."""
-    bench, seed, _ = made()
-    new = with_rules(seed, "new")
+    bench, ledger, _ = made()
+    new = with_rules(bench.seed, "new")
 
     async def slot(wait):
         await asyncio.sleep(wait)
-        bench.candidate(new, seed, operator=f"slot {wait}")
+        bench.candidate(new, bench.seed, operator=f"slot {wait}")
         return bench.knows(new)
 
     for waits in ((0.0, 0.01), (0.01, 0.0)):
-        bench, seed, _ = made()
+        bench, ledger, _ = made()
         found = asyncio.run(bench.gather(*(slot(wait) for wait in waits)))
         assert found == [False, False]
-        assert bench.candidate(new).operator == f"slot {waits[0]}"
-        bench.begin(1)
+        assert ledger.pool.find(new).operator == f"slot {waits[0]}"
+        ledger.begin(1)
         assert bench.knows(new)
 
 
 def test_a_question_is_asked_once_per_place():
     """In phase `optimizer`, and drawn anew at the next place."""
-    bench, *_ = made()
+    bench, ledger, _ = made()
     asked = []
 
     class Asked(sm.Module):
@@ -176,12 +178,12 @@ def test_a_question_is_asked_once_per_place():
     one, two = asyncio.run(main())
     assert one == two
     assert len(asked) == 2
-    assert bench.pieces == 2
+    assert ledger.pieces == 2
 
 
 def test_lines_stand_by_place_not_by_time():
     """Concurrent work is logged in the order in which it was asked for."""
-    bench, *_ = made()
+    bench, ledger, _ = made()
 
     async def slot(number):
         await asyncio.sleep(0.01 * (3 - number))
@@ -189,20 +191,20 @@ def test_lines_stand_by_place_not_by_time():
 
     asyncio.run(bench.gather(*(slot(number) for number in range(3))))
     bench.log("last", [], "perfect")
-    bench.end()
-    assert [line["rows"] for line in bench.lines] == [0, 1, 2, 0]
+    ledger.end()
+    assert [line["rows"] for line in ledger.lines] == [0, 1, 2, 0]
 
 
 def test_rows_and_blocks_that_cannot_be():
     """Ids that are those of no row, and a block of no rows, which would race without an end."""
-    bench, seed, _ = made()
+    bench, *_ = made()
 
     async def main():
         with pytest.raises(sm.TrainerError, match="'x' name no train row"):
-            await bench.evaluate(seed, [*bench.train, "x"], split="train")
+            await bench.evaluate(bench.seed, [*bench.train, "x"], split="train")
         for block in (0, -1):
             with pytest.raises(sm.TrainerError, match="race: block"):
-                await bench.race(seed, seed, block=block)
+                await bench.race(bench.seed, bench.seed, block=block)
 
     asyncio.run(main())
     assert bench.rollouts == 0
@@ -221,6 +223,6 @@ async def test_a_part_that_names_no_module_ends_the_run():
 
 def test_an_unknown_path_is_refused():
     """A State may have targets alone."""
-    bench, seed, _ = made()
+    bench, *_ = made()
     with pytest.raises(sm.StateError):
-        asyncio.run(bench.evaluate(sm.State({"nowhere": seed["0/instructions"]}), bench.validation))
+        asyncio.run(bench.evaluate(sm.State({"nowhere": bench.seed["0/instructions"]}), bench.validation))

@@ -7,7 +7,7 @@ import pytest
 
 import synmod as sm
 from synmod.testing import FunctionLM
-from synmod.train import lifecycle
+from synmod.train.trainer import NEEDS
 
 
 class Query(sm.DataModel):
@@ -200,15 +200,15 @@ async def call(trainer, name):
     return await result if inspect.isawaitable(result) else result
 
 
-@pytest.mark.parametrize("name", sorted(set(lifecycle.NEEDS) - {"shared_module"}))
+@pytest.mark.parametrize("name", sorted(set(NEEDS) - {"shared_module"}))
 async def test_a_call_in_the_wrong_state_says_what_is_missing(name):
     """Each row of the table: for every step that it needs, the call without it names call, step, and steps done."""
-    needed = lifecycle.NEEDS[name]
-    closure = {step for each in needed for step in (*lifecycle.NEEDS.get(each, ()), each)} | {"bind"}
+    needed = NEEDS[name]
+    closure = {step for each in needed for step in (*NEEDS.get(each, ()), each)} | {"bind"}
     for missing in needed:
         trainer = sm.Trainer(Echo())
         for step in STEPS:
-            is_possible = step == "bind" or set(lifecycle.NEEDS.get(step, ())) <= {*trainer.lifecycle, *done(trainer)}
+            is_possible = step == "bind" or set(NEEDS.get(step, ())) <= {*trainer.lifecycle, *done(trainer)}
             if step in closure and step != missing and is_possible and not (missing == "bind"):
                 await do(trainer, step)
         before = trainer.lifecycle

@@ -1,0 +1,164 @@
+"""Credit: the feedback of rows goes to the calls that caused it, by call and path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from synmod.errors import TrainerError
+from synmod.leaves import Json, did_you_mean, parse_path, path_str
+from synmod.module import Module
+from synmod.scope import Feedback
+from synmod.tree import Path, iter_graph, paths_of
+
+from .candidates import Target
+from .rollouts import CallRecord, Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackItem:
+    """One call of a module: its inputs, its outputs, and the feedback on it.
+
+    Attributes:
+        row: Number of the row in its batch.
+        path: The module, below the program.
+        inputs: As JSON.
+        outputs: As JSON; None where the call failed.
+        feedback: What was routed to it.
+
+    Example:
+        >>> FeedbackItem(0, "writer", {"q": "?"}, {"a": "!"}, Feedback(0.0, "Too short.")).feedback.critique
+        'Too short.'
+
+    Source: TextGrad; differs: credit goes by call id and path.
+    """
+
+    row: int
+    path: str
+    inputs: Json
+    outputs: Json
+    feedback: Feedback
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the item as plain JSON."""
+        return {
+            "row": self.row, "path": self.path, "inputs": self.inputs, "outputs": self.outputs,
+            "feedback": self.feedback.to_json(),
+        }  # fmt: skip
+
+
+FeedbackByPath: TypeAlias = Mapping[str, tuple[FeedbackItem, ...]]
+"""The items of each target, by its path text, in (row, call) order."""
+
+
+class Routing:
+    """Takes the feedback of rows to the calls that caused it: by call and path, never by order of completion.
+
+    Args:
+        program: A built program.
+        targets: The Variables that are trained.
+
+    Attributes:
+        paths: The modules whose calls must be recorded: owners of targets, and those that route themselves.
+    """
+
+    def __init__(self, program: Module, targets: Iterable[Target]) -> None:
+        self._targets = tuple(targets)
+        self._modules: dict[str, Module] = {}
+        self._aliases: dict[str, list[str]] = {}
+        """All paths of the module at a path."""
+        for _, module in iter_graph(program, Module):
+            aliases = [path_str(alias) for alias in paths_of(program, module)]
+            self._modules.update((alias, module) for alias in aliases)
+            self._aliases.update((alias, aliases) for alias in aliases)
+        self._owned: dict[str, list[str]] = {}
+        for target in self._targets:
+            for alias in self._aliases[target.module]:
+                self._owned.setdefault(alias, []).append(target.path)
+        default = Module.route_feedback
+        self._routers = {path: each for path, each in self._modules.items() if type(each).route_feedback is not default}
+        self.paths = frozenset({*self._owned, *self._routers})
+
+    def check(self, feedback: Feedback) -> None:
+        """Raise for a part that addresses no module.
+
+        Raises:
+            TrainerError: A key of `parts` matches nothing.
+        """
+        for key in feedback.parts:
+            if not any(matches(key, path) for path in self._modules):
+                raise TrainerError(
+                    f"the reward gives a critique for {key!r}, and no module stands there."
+                    f"{did_you_mean(key, self._modules)} There are: {', '.join(filter(None, self._modules))}."
+                )
+
+    async def items(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
+        """Return the feedback of the calls of each target's module, by path of the target, in (row, call) order.
+
+        Raises:
+            TrainerError: A key of `parts` matches no module.
+        """
+        found: dict[str, list[FeedbackItem]] = {target.path: [] for target in self._targets}
+        for row, rollout in enumerate(rollouts):
+            if rollout.feedback is None or rollout.void:
+                continue
+            self.check(rollout.feedback)
+            told: dict[str | None, Feedback] = {None: rollout.feedback}
+            for call in rollout.calls:
+                feedback = told[call.parent_id]
+                told[call.call_id] = await self._routed(call, feedback)
+                if feedback.parts:  # one that addresses a module stands in place of the critique
+                    own = self._parts(feedback, call.path)
+                    feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
+                item = FeedbackItem(row, call.path, call.inputs, call.outputs, feedback)
+                for path in self._owned.get(call.path, ()):
+                    found[path].append(item)
+        return {path: tuple(items) for path, items in found.items()}
+
+    def _parts(self, feedback: Feedback, path: str) -> list[str]:
+        """Return the critiques that address a module, by whichever of its paths."""
+        aliases = self._aliases.get(path, [path])
+        return [text for key, text in feedback.parts.items() if any(matches(key, alias) for alias in aliases)]
+
+    def blamed(
+        self, items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rollout], best: float
+    ) -> dict[str, int]:
+        """Return how many failing rows blame each target: those their `parts` address, without parts all reached.
+
+        Args:
+            items: What `items` returned for the rollouts.
+            rollouts: The rows.
+            best: The highest score there is; a row below it fails.
+        """
+        failing = {
+            row: rollout.feedback or Feedback(rollout.score)
+            for row, rollout in enumerate(rollouts)
+            if rollout.score is not None and rollout.score < best
+        }
+        counts: dict[str, int] = {}
+        for path, each in items.items():
+            found = [(item, failing[item.row]) for item in each if item.row in failing]
+            rows = {item.row for item, told in found if not told.parts or self._parts(told, item.path)}
+            if rows:
+                counts[path] = len(rows)
+        return counts
+
+    async def _routed(self, call: CallRecord, feedback: Feedback) -> Feedback:
+        """Return the feedback for the calls below a call: the same, unless its module routes it."""
+        module: Any = self._routers.get(call.path)
+        if module is None:
+            return feedback
+        routed = module.route_feedback(call.inputs, call.outputs, feedback)
+        if inspect.isawaitable(routed):
+            routed = await routed
+        if not isinstance(routed, Feedback):
+            raise TrainerError(f"{call.path or type(module).__name__}: route_feedback returned {routed!r:.100}, "
+                               "which is not a sm.Feedback.")  # fmt: skip
+        return routed
+
+
+def matches(key: str, path: str) -> bool:
+    """Whether a path or a glob means the path of a module or Variable."""
+    return key == path or Path(key).matches(parse_path(path), None, False)
