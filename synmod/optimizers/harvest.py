@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple
@@ -86,10 +87,16 @@ class Harvest(NamedTuple):
         return list(dict.fromkeys(entry.rows[0] for entries in self.entries.values() for entry in entries))
 
     def random_rows(self, most: int, rng: Random) -> list[str]:
-        """Draw a size, three quarters of the largest at least, and rows."""
-        rows = self.rows
+        """Draw a size, three quarters of the largest at least, and rows; a missing answer replaces a repeated one."""
+        rows, answers = self.rows, defaultdict[str, str](str)
+        for entries in self.entries.values():
+            for entry in entries:
+                answers[entry.rows[0]] += dump_json(entry.value["outputs"])
         most = min(most, len(rows))
-        return rng.sample(rows, most - int(rng.random() * (most // 4 + 1)))
+        size = most - int(rng.random() * (most // 4 + 1))
+        order = [*dict.fromkeys([*rng.sample(rows, size), *rng.sample(rows, len(rows))])]
+        firsts = {answers[row]: row for row in reversed(order)}.values()
+        return sorted(sorted(order, key=lambda row: row not in firsts)[:size], key=order.index)
 
     def shown(self, state: State) -> set[str]:
         """Return the rows that the examples of a State are made of."""

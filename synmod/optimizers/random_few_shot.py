@@ -14,6 +14,8 @@ from .harvest import FewShot, halved, halving_cost, harvested, labelled, labels_
 class RandomFewShot(FewShot):
     """Draws sets of examples from labelled rows, or from rows that went well, and keeps the best: one step.
 
+    A set has every answer of the rows, as far as they fit: what no example shows is rarely answered.
+
     Args:
         max_examples: Entries per examples Variable at most.
         sets: How many sets are compared, the present one included.
