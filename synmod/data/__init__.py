@@ -12,10 +12,9 @@ a value, symbol, class or instance. `declare(x)` turns any declaration into a sc
 from synmod.leaves import dump_json, frozen, json_equal, parse_frozen, parse_json, thaw
 
 from . import ops
-from .checking import schema_from
-from .classes import build_instance, dump, plain_json, run_validators, schema_of_class
 from .declaring import (
-    HasSchema, Operand, OperandClass, declaration, declare, label, label_of, model_of, schema_of,
+    HasSchema, Operand, OperandClass, build_instance, declaration, declare, dump, label, label_of, model_of, plain_json,
+    run_validators, schema_from, schema_of, schema_of_class,
 )
 from .faults import is_valid, problems, validate
 from .items import items_of, with_items

@@ -19,18 +19,21 @@ from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object
 from synmod.leaves.nests import map_leaves
 
 from . import subschema
-from .classes import build_instance, dump, run_validators, schema_of_class
 from .declaring import (
     HasSchema,
     ModelT,
     Operand,
     OperandClass,
+    build_instance,
     declaration,
     declare,
+    dump,
     field_list,
     importable,
     label,
     label_of,
+    run_validators,
+    schema_of_class,
 )
 from .faults import validate
 from .schema import Schema, properties_of

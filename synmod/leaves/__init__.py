@@ -16,16 +16,17 @@ from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
     is_driven, reset, wall_time,
 )
-from .files import stage_file, escape_html, html_frame, html_table, make_file, make_folder, path_text, write_atomic
-from .checks import (
-    check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean, must_be,
+from .files import (
+    SHORTEST_SECRET, escape_html, html_frame, html_table, make_file, make_folder, path_text, remember_secrets, scrub,
+    scrub_json, stage_file, without_secrets, write_atomic,
 )
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, empty_object, fill, frozen, frozen_dict,
     frozen_equal, frozen_list, is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
 )
 from .names import (
-    KeyPath, escape_step, next_name, parse_path, path_str, pointer, snake_case, unique_name, with_label,
+    KeyPath, check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean,
+    escape_step, must_be, next_name, parse_path, path_str, pointer, snake_case, unique_name, with_label,
 )
 from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, align_nests, copy_nest, is_leaf, is_namedtuple,
@@ -33,4 +34,3 @@ from .nests import (
     flatten_one_level,
 )
 from .randomness import new_run_id, rng
-from .secrets import SHORTEST_SECRET, remember_secrets, scrub, scrub_json, without_secrets

@@ -6,7 +6,7 @@ from random import Random
 
 from synmod.errors import ArgumentError
 
-from .checks import check_int, must_be
+from .names import check_int, must_be
 
 _RANDOM_BITS = 44  # of the first id of a process; the others count up from it
 

@@ -11,8 +11,18 @@ from typing import Any, Final, Literal, cast
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, parse_json, schema_of
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, notes_of
-from synmod.leaves import aio, check_int, close_generator, did_you_mean, dump_json, frozen, is_object, leaves, rng
-from synmod.leaves.checks import checks_keywords
+from synmod.leaves import (
+    aio,
+    check_int,
+    checks_keywords,
+    close_generator,
+    did_you_mean,
+    dump_json,
+    frozen,
+    is_object,
+    leaves,
+    rng,
+)
 from synmod.module import Module
 
 from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, numbered, outputs_of, with_id

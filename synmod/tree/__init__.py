@@ -17,14 +17,15 @@ from .paths import PathTable, invalidate_paths, path_table
 from .inspecting import find_duplicates, iter_below, is_trainable, iter_graph, paths_of, submodules_of, variables_of
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
 from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
-from .nodes import (
-    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, Static, get_node_impl, holds_node, is_token, kind_of,
-    own_impl, register_graph_node_type, register_impl, static,
+from .walk import (
+    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, RefMap, Static, Visit, get_node_impl, holds_node, is_token,
+    kind_of, own_impl, register_graph_node_type, register_impl, static, walk,
 )
-from .walk import RefMap, Visit, walk
 from .states import State
-from .variable import Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, class_of, snapshot
-from .layers import discard_writes, keep_writes
+from .variable import (
+    Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, class_of, discard_writes, keep_writes,
+    snapshot,
+)
 from .overlays import using
 from .sowing import Sown, capture, open_captures
 

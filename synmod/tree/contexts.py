@@ -18,11 +18,10 @@ from . import editing
 from .filters import FilterLike, to_filter
 from .graphdef import REFERENCES, GraphDef, NodeDef, VariableDef
 from .merging import build_graph, check_graphdef, check_references, fit_values, pairs_of, resolve_references, states_of
-from .nodes import get_node_impl
 from .recording import Recording, record
 from .states import State, StateLike
 from .variable import Write
-from .walk import RefMap
+from .walk import RefMap, get_node_impl
 
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])

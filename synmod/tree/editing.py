@@ -11,12 +11,11 @@ from synmod import errors
 from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did_you_mean, path_str
 
 from .filters import Decisions, FilterLike, to_filter
-from .nodes import NODE, STATIC, VARIABLE, get_node_impl, holds_node, kind_of
 from .paths import PathTable, path_table
 from .recording import record
 from .states import Leaf, LeafFault, State, StateLike, check_leaf, fit, leaves_of, raise_faults
 from .variable import MISSING, Variable, VariableState, Write, class_of, validate_metadata
-from .walk import Visit, check_root, walk
+from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
 @checks_keywords

@@ -22,9 +22,8 @@ from pydantic import BaseModel
 from synmod import data, errors, registry
 from synmod.leaves import DICTS, LEAF, FrozenDict, FrozenList, Json, KeyPath, Pairs, frozen, kind_of, parts_of, path_str
 
-from .nodes import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Static, own_impl
 from .variable import Immutable, Variable, class_of
-from .walk import Reader, Visit, walk
+from .walk import NODE, SEQUENCE, STATIC, VARIABLE, Kinds, Reader, Static, Visit, own_impl, walk
 
 M = TypeVar("M")
 

@@ -1,12 +1,10 @@
-"""First values and schemas of Variables: from a value, an initializer, a data model or a schema."""
+"""Initializers: what a Variable starts at, a fixed value or the emptiest one of its schema."""
 
-from inspect import iscoroutine
 from typing import Any
 
 from synmod import data, errors, leaves
 
 _EMPTY: tuple[leaves.Json, ...] = (None, "", 0, False, leaves.frozen([]), leaves.frozen({}))
-_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (leaves.FrozenDict, "object"))
 
 
 class Constant:
@@ -90,56 +88,3 @@ def empty_value(schema: data.Schema, data_model: Any = None) -> leaves.Json:
             return value
     name = schema.get("title", "the schema")
     raise errors.SchemaError(f"{name} accepts no empty value (null, '', 0, false, [] or {{}}): pass a first value.")
-
-
-def schema_of_json(json: leaves.Json) -> data.Schema:
-    """Return the JSON type of a frozen value as its schema; `{}` for null.
-
-    Example:
-        >>> schema_of_json("hello")
-        {'type': 'string'}
-    """
-    if json is None:
-        return data.declare(True, root="any")
-    name = next((name for cls, name in _TYPES if isinstance(json, cls)), "array")
-    return data.declare({"type": name}, root="any")
-
-
-def resolve_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
-    """Return the declared schema of a Variable; None if nothing declares one.
-
-    Raises:
-        ArgumentError: `schema` and `data_model` differ.
-    """
-    if data_model is None and isinstance(initializer, Empty):
-        data_model = initializer.data_model
-    if data_model is None:
-        return None if schema is None else data.declare(schema, root="any")
-    declared = data.declare(data_model, root="any")
-    if schema is not None and not leaves.json_equal(data.declare(schema, root="any"), declared):
-        raise errors.ArgumentError(f"{kind}: `schema` and `data_model` differ: pass only one of them.")
-    return declared
-
-
-def first_value(
-    kind: str, value: leaves.Json, initializer: Any, data_model: Any, declared: data.Schema | None
-) -> leaves.Json:
-    """Return the first value of a Variable, frozen.
-
-    Raises:
-        ArgumentError: `value` and `initializer` are both given, or the initializer is async.
-    """
-    if value is not None:
-        if initializer is not None:
-            raise errors.ArgumentError(f"{kind}: `value` and `initializer` are both given: pass only one of them.")
-        return leaves.frozen(value)
-    if initializer is not None and not isinstance(initializer, Empty):
-        result = initializer({} if declared is None else declared) if callable(initializer) else initializer
-        if iscoroutine(result):
-            result.close()
-            raise errors.ArgumentError(f"{kind}: the initializer is async; it must be a plain function.")
-        return leaves.frozen(result)
-    if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
-        return leaves.frozen(data_model)
-    model = data_model if initializer is None or initializer.data_model is None else initializer.data_model
-    return None if declared is None else empty_value(declared, model)

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 from synmod import errors, leaves
 
 from . import filters, variable
-from .nodes import NODE, VARIABLE, kind_of
-from .walk import Order, Visit, check_root, walk
+from .walk import NODE, VARIABLE, Order, Visit, check_root, kind_of, walk
 
 T = TypeVar("T")
 

@@ -10,11 +10,10 @@ from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, 
 from . import inspecting
 from .filters import Everything, Filter, FilterLike, to_filter
 from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, StaticDef, VariableDef
-from .nodes import Impls
 from .recording import Recording, paths_to, record
 from .states import LeafFault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable
-from .walk import check_root, walk
+from .walk import Impls, check_root, walk
 
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])

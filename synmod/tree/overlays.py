@@ -7,10 +7,9 @@ from synmod import errors
 from synmod.leaves import Json, KeyPath, checks_keywords
 
 from .editing import fit_graph, values_by_path
-from .layers import Layer
 from .paths import path_table
 from .states import State, StateLike
-from .variable import Variable, snapshot
+from .variable import Layer, Variable, snapshot
 
 
 class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`

@@ -8,8 +8,7 @@ from weakref import WeakValueDictionary
 from synmod import leaves
 
 from . import variable
-from .nodes import own_impl
-from .walk import Visit, check_root, walk
+from .walk import Visit, check_root, own_impl, walk
 
 
 class Record(Protocol):

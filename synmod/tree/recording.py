@@ -11,9 +11,8 @@ from synmod import errors
 from synmod.leaves import KeyPath, frozen
 
 from .graphdef import ContainerDef, Definition, GraphDef, NodeDef, NodeRef, StaticDef, Term, VariableDef, VariableRef
-from .nodes import own_impl
 from .variable import Variable, class_of
-from .walk import RefMap, Visit, check_root, walk
+from .walk import RefMap, Visit, check_root, own_impl, walk
 
 M = TypeVar("M")
 

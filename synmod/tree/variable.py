@@ -1,10 +1,15 @@
 """Variables: the only state of a program. A Variable holds frozen JSON, a schema and metadata; writes are atomic.
 
-Reads go through the open layers (overlays, traces) of the running task. `VariableState` is a frozen snapshot of one.
+Reads go through the open layers (overlays, traces) of the running task, in one ContextVar. `VariableState` is a frozen
+snapshot of a Variable.
 """
 
+from __future__ import annotations
+
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
+from contextvars import ContextVar
+from inspect import iscoroutine
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
 from synmod import data, leaves, registry
@@ -12,8 +17,7 @@ from synmod.errors import ArgumentError, DataError, FieldError, SchemaError
 from synmod.leaves import FrozenDict, FrozenList, Json
 from synmod.scope import notify_assign
 
-from .initializers import first_value, resolve_schema, schema_of_json
-from .layers import LAYER
+from .initializers import Empty, empty_value
 
 MISSING: Final[Any] = object()
 """A missing value, where None is a value."""
@@ -49,7 +53,87 @@ class Immutable:
     __deepcopy__ = __copy__
 
 
-# -- metadata ----------------------------------------------------------------------------------------------------------
+# -- layers over values ------------------------------------------------------------------------------------------------
+
+
+class Layer:
+    """Values by the identity of their Variable, over an outer layer or the live values.
+
+    A context manager: inside the block, and in the tasks started there, the layer is innermost.
+
+    Args:
+        members: Identities of the Variables whose writes go to this layer; None for all.
+        values: First values, by identity; the caller keeps those Variables alive.
+        silent: Whether writes send no event.
+        remember: Is called with each Variable before its live value or its metadata changes; None for nothing.
+
+    Attributes:
+        written: The Variables that were written, by identity.
+    """
+
+    __slots__ = ("members", "outer", "remember", "silent", "values", "written")
+
+    def __init__(
+        self,
+        members: Container[int] | None,
+        values: dict[int, Json],
+        silent: bool = False,
+        remember: Callable[[Variable], None] | None = None,
+    ) -> None:
+        self.outer: Layer | None = None
+        self.members = members
+        self.values = values
+        self.written: dict[int, Variable] = {}
+        self.silent = silent
+        self.remember = remember
+
+    def __enter__(self) -> None:
+        self.outer = LAYER.get()
+        LAYER.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the layer, wherever it is in this context: a block inside it may still be open."""
+        layer = LAYER.get()
+        if layer is self:
+            LAYER.set(self.outer)
+        while layer is not None:
+            if layer.outer is self:
+                layer.outer = self.outer
+            layer = layer.outer
+
+
+LAYER: Final[ContextVar[Layer | None]] = ContextVar("synmod_overlay", default=None)
+"""The innermost layer of this context."""
+
+
+def discard_writes() -> Layer:
+    """Return a block in which `assign` validates but its writes are discarded at the end; no live value changes.
+
+    Source: Keras' symbolic calls, which write nothing.
+    """
+    return Layer(None, {}, silent=True)
+
+
+class keep_writes:  # noqa: N801  # read as a word: `with keep_writes(...):`
+    """Set all layers aside: what this block reads and writes is live.
+
+    Args:
+        remember: Is called with each Variable before its value or its metadata changes.
+    """
+
+    __slots__ = ("_layer", "_token")
+
+    def __init__(self, remember: Callable[[Variable], None]) -> None:
+        self._layer = Layer((), {}, remember=remember)
+
+    def __enter__(self) -> None:
+        self._token = LAYER.set(self._layer)
+
+    def __exit__(self, *_: object) -> None:
+        leaves.reset(LAYER, self._token)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
 
 
 def validate_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
@@ -77,6 +161,62 @@ def validate_metadata(metadata: Mapping[str, Json]) -> FrozenDict:
             except DataError as error:
                 raise DataError(f"Metadata {key!r}: {error}") from None
     return leaves.frozen_dict(checked)
+
+
+_TYPES: Final = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (FrozenDict, "object"))
+
+
+def _schema_of_json(json: leaves.Json) -> data.Schema:
+    """Return the JSON type of a frozen value as its schema; `{}` for null.
+
+    Example:
+        >>> _schema_of_json("hello")
+        {'type': 'string'}
+    """
+    if json is None:
+        return data.declare(True, root="any")
+    name = next((name for cls, name in _TYPES if isinstance(json, cls)), "array")
+    return data.declare({"type": name}, root="any")
+
+
+def _resolve_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -> data.Schema | None:
+    """Return the declared schema of a Variable; None if nothing declares one.
+
+    Raises:
+        ArgumentError: `schema` and `data_model` differ.
+    """
+    if data_model is None and isinstance(initializer, Empty):
+        data_model = initializer.data_model
+    if data_model is None:
+        return None if schema is None else data.declare(schema, root="any")
+    declared = data.declare(data_model, root="any")
+    if schema is not None and not leaves.json_equal(data.declare(schema, root="any"), declared):
+        raise ArgumentError(f"{kind}: `schema` and `data_model` differ: pass only one of them.")
+    return declared
+
+
+def _first_value(
+    kind: str, value: leaves.Json, initializer: Any, data_model: Any, declared: data.Schema | None
+) -> leaves.Json:
+    """Return the first value of a Variable, frozen.
+
+    Raises:
+        ArgumentError: `value` and `initializer` are both given, or the initializer is async.
+    """
+    if value is not None:
+        if initializer is not None:
+            raise ArgumentError(f"{kind}: `value` and `initializer` are both given: pass only one of them.")
+        return leaves.frozen(value)
+    if initializer is not None and not isinstance(initializer, Empty):
+        result = initializer({} if declared is None else declared) if callable(initializer) else initializer
+        if iscoroutine(result):
+            result.close()
+            raise ArgumentError(f"{kind}: the initializer is async; it must be a plain function.")
+        return leaves.frozen(result)
+    if initializer is None and not isinstance(data_model, type) and hasattr(data_model, "__synmod_json__"):
+        return leaves.frozen(data_model)
+    model = data_model if initializer is None or initializer.data_model is None else initializer.data_model
+    return None if declared is None else empty_value(declared, model)
 
 
 # -- Variables ---------------------------------------------------------------------------------------------------------
@@ -136,10 +276,10 @@ class Variable:
         where = kind if name is None else f"{kind} {name!r}"
         if isinstance(value, Variable) or isinstance(initializer, Variable):
             raise SchemaError(f"{where}: a Variable is not a value: pass `other.value`.")
-        declared = resolve_schema(kind, data_model, schema, initializer)
-        first = first_value(kind, value, initializer, data_model, declared)
+        declared = _resolve_schema(kind, data_model, schema, initializer)
+        first = _first_value(kind, value, initializer, data_model, declared)
         if declared is None:
-            declared = schema_of_json(first)
+            declared = _schema_of_json(first)
         else:
             data.validate(declared, first, where)
         self._value = first
@@ -311,7 +451,7 @@ class Variable:
         labels = validate_metadata({**self._labels, **metadata}) if metadata else self._labels
         return type(self).of_parts(new, self._schema, labels)
 
-    def to_state(self) -> "VariableState":
+    def to_state(self) -> VariableState:
         """Return a frozen snapshot; its `to_variable()` is the inverse."""
         return snapshot(type(self), self.value, self._schema, self._labels)
 
