@@ -6,9 +6,11 @@ Both adapters share them, and the exchange that keeps keys out of errors.
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import errors
 from synmod.leaves import Json, aio, is_array, is_object
@@ -16,9 +18,10 @@ from synmod.scope import Usage
 
 from . import options, records
 from .failures import body_error, error_of, permanent_error
-from .records import LMReply, LMRequest, Message, with_system_text
+from .records import LMChunk, LMReply, LMRequest, Message, with_system_text
 from .replies import reasoning_turn, schema_name, tool_fields
 from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
+from .text_calls import call_in_text
 from .words import schema_text
 
 if TYPE_CHECKING:
@@ -258,6 +261,47 @@ async def exchange(
             del failure  # else the error and this frame would hold each other
 
 
+class ProviderAdapter(ABC):
+    """Sends requests with the key of a model, and reads the replies.
+
+    Args:
+        settings: The checked arguments of the model.
+        secrets: Its key and headers.
+        endpoint: Chat completions or embeddings.
+    """
+
+    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
+        self._settings, self._secrets, self._endpoint = settings, secrets, endpoint
+
+    async def send(self, request: LMRequest) -> LMReply:
+        """Send one request."""
+        async with aclosing(self._exchange(request, streams=False)) as items:
+            return cast("LMReply", await anext(items))  # its only item
+
+    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
+        return self._exchange(request, streams=True)
+
+    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
+        """Send one request with its key, and yield what is received."""
+
+        def send_with_key(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+            send = partial(self._request, key=key, streams=streams)
+            return call_in_text(send, request) if self._level(request) == "calls" else send(request)
+
+        return exchange(self._secrets, send_with_key)
+
+    @abstractmethod
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema."""
+
+    @abstractmethod
+    def _request(
+        self, request: LMRequest, key: SecretStr | None, *, streams: bool
+    ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
+
+
 def read_stream(
     assembly: Assembly,
     endpoint: Endpoint,
@@ -280,12 +324,7 @@ def read_stream(
 _PROMPT: Final = ("prompt_tokens", "input_tokens", "prompt_n")
 _COMPLETION: Final = ("completion_tokens", "output_tokens", "predicted_n")
 _CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_n")
-_DETAILS: Final = (
-    "prompt_tokens_details",
-    "completion_tokens_details",
-    "input_tokens_details",
-    "output_tokens_details",
-)
+_DETAILS: Final = tuple(f"{kind}_tokens_details" for kind in ("prompt", "completion", "input", "output"))
 _MOST_TOKENS: Final = 2**53
 
 

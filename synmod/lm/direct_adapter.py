@@ -7,31 +7,21 @@ import os
 import re
 import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from synmod import errors
 from synmod.data import parse_json
 from synmod.leaves import Json, aio, is_array, is_object
 
-from . import options
-from .chat_completions import (
-    STREAMING,
-    Endpoint,
-    count_in,
-    exchange,
-    read_body,
-    read_stream,
-    refuse_lost_results,
-    refuse_trio,
-)
+from . import chat_completions as chat, options
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .sessions import CONNECT_S, SESSIONS, load_roots, proxy_for
 from .streaming import MOST_BODY, Assembly, read_json
-from .text_calls import call_in_text, level_of, may_call
+from .text_calls import level_of, may_call
 from .words import json_text
 
 if TYPE_CHECKING:
@@ -50,7 +40,7 @@ _LARGE: Final = 2**16  # bytes that are parsed in a worker thread
 _SLICE: Final = 2**14  # bytes of a stream that are parsed without a pause
 
 
-class DirectAdapter:
+class DirectAdapter(chat.ProviderAdapter):
     """Sends requests to OpenAI or to an OpenAI-compatible server.
 
     Args:
@@ -65,12 +55,10 @@ class DirectAdapter:
     name = "direct"
     version = 1
 
-    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
+    def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
         if settings.provider != "openai" and settings.base is None:
             raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
-        self._settings = settings
-        self._secrets = secrets
-        self._endpoint = endpoint
+        super().__init__(settings, secrets, endpoint)
         self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
@@ -94,8 +82,8 @@ class DirectAdapter:
             AuthError: There is no key where one is needed.
             RequestError: OpenAI does not take `top_k`; or the result of a parameter would be lost.
         """
-        refuse_trio("the direct adapter")
-        refuse_lost_results(request, self._settings)
+        chat.refuse_trio("the direct adapter")
+        chat.refuse_lost_results(request, self._settings)
         if self._base is None and (missing := self._secrets.missing()):
             raise missing
         if self._base is None and "top_k" in request.params:
@@ -118,24 +106,6 @@ class DirectAdapter:
                 f"no trusted certificates can be read from {why}. Let it name a PEM file, or unset it."
             )
 
-    async def send(self, request: LMRequest) -> LMReply:
-        """Send one request."""
-        async with aclosing(self._exchange(request, streams=False)) as received:
-            return cast("LMReply", await anext(received))  # its only item
-
-    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
-        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
-        return self._exchange(request, streams=True)
-
-    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
-        """Send one request with its key, and yield what is received."""
-
-        def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
-            send = partial(self._request, key=key, streams=streams)
-            return call_in_text(send, request) if self._level(request) == "calls" else send(request)
-
-        return exchange(self._secrets, received)
-
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
         root = (self._base or OPENAI).rstrip("/").removesuffix("/v1")
@@ -147,20 +117,16 @@ class DirectAdapter:
             answer = await self._answer_at(f"{root}/tokenize", {"content": text, "add_special": True})
             if text and is_object(answer) and is_array(answer.get("tokens")):
                 return len(answer["tokens"])
-        return count_in(answer, "count") or None
+        return chat.count_in(answer, "count") or None
 
     async def _answer_at(self, url: str, body: Mapping[str, Any]) -> Json:
         """Return the JSON that the server answers at another address of its own; None for any failure."""
         import aiohttp
 
         async def send(key: SecretStr | None) -> AsyncGenerator[Json | errors.ModelError]:
-            (session, users), content = await SESSIONS.get(), bytearray()
-            users.add(self)
-            data = json_text(body).encode()
+            content = bytearray()
             try:
-                async with session.post(
-                    url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy_for(url)
-                ) as response:
+                async with await self._post(url, body, key) as response:
                     async for packet in response.content.iter_any():
                         content += packet
                         if response.status >= 300 or len(content) > MOST_BODY:
@@ -171,9 +137,18 @@ class DirectAdapter:
 
         if aio.backend() == "asyncio":
             with aio.deadline_scope(CONNECT_S), suppress(errors.ModelError):
-                async with aclosing(exchange(self._secrets, send)) as answers:
+                async with aclosing(chat.exchange(self._secrets, send)) as answers:
                     return await anext(answers)
         return None
+
+    async def _post(
+        self, url: str, body: Mapping[str, Any], key: SecretStr | None
+    ) -> AbstractAsyncContextManager[ClientResponse]:
+        """Return the context manager of a request."""
+        session, users = await SESSIONS.get()
+        users.add(self)
+        data, headers = json_text(body).encode(), self._headers(key)
+        return session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url))
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
@@ -186,20 +161,13 @@ class DirectAdapter:
     async def _request(
         self, request: LMRequest, key: SecretStr | None, *, streams: bool
     ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
-        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import aiohttp
 
-        url, body = self._url, self._body(request, streams=streams)
-        session, users = await SESSIONS.get()
-        users.add(self)
-        data = json_text(body).encode()
         status, received, content = 0, dict[str, str](), bytearray()
         assembly: Assembly | None = None
         failure: errors.ModelError | None = None
         try:
-            async with session.post(
-                url, data=data, headers=self._headers(key), allow_redirects=False, proxy=proxy_for(url)
-            ) as response:
+            async with await self._post(self._url, self._body(request, streams=streams), key) as response:
                 status, received = response.status, _headers_of(response)
                 most = MOST_BODY if status < 300 else MOST_OF_ERROR
                 async for packet in response.content.iter_any():
@@ -239,7 +207,7 @@ class DirectAdapter:
         """Return the reply in what came, read in a worker thread if it is large, or the error."""
         if isinstance(content, Assembly):
             size = content.size
-            work = partial(read_stream, content, self._endpoint, request, received, self._secrets, failure)
+            work = partial(chat.read_stream, content, self._endpoint, request, received, self._secrets, failure)
         elif failure is not None:
             return failure
         else:
@@ -248,7 +216,7 @@ class DirectAdapter:
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        body = {**self._endpoint.body(request, self._level(request)), **(STREAMING if streams else {})}
+        body = {**self._endpoint.body(request, self._level(request)), **(chat.STREAMING if streams else {})}
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
@@ -282,10 +250,10 @@ class DirectAdapter:
             assembly = Assembly()
             for _ in (*assembly.read(content), *assembly.end()):
                 pass
-            return read_stream(assembly, self._endpoint, request, received, self._secrets)
+            return chat.read_stream(assembly, self._endpoint, request, received, self._secrets)
         if status < 300:
             with suppress(ValueError):
-                return read_body(self._endpoint, read_json(content), request, received, self._secrets)
+                return chat.read_body(self._endpoint, read_json(content), request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))

@@ -31,7 +31,7 @@ from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .sessions import CONNECT_S, PerLoop
 from .streaming import Assembly, whole_texts
-from .text_calls import call_in_text, level_of
+from .text_calls import level_of
 
 _LONGEST_S: Final = 3_600.0  # the timeout of the call ends a request earlier
 # top_k is outside the chat-completions shape, so no list of litellm's names it; these providers are known to refuse it.
@@ -47,7 +47,7 @@ class _Zero(int):
         return True
 
 
-class LiteLLMAdapter:
+class LiteLLMAdapter(chat.ProviderAdapter):
     """Sends requests through litellm, in the provider's own protocol.
 
     Args:
@@ -60,9 +60,7 @@ class LiteLLMAdapter:
     version = 2
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
-        self._settings = settings
-        self._endpoint = endpoint
-        self._secrets = secrets
+        super().__init__(settings, secrets, endpoint)
         self._litellm: Any = None  # set by the first `prepare`
 
     def check(self, request: LMRequest) -> None:
@@ -103,24 +101,6 @@ class LiteLLMAdapter:
         may_reason = effort not in (None, "none", "disable") and self._settings.provider in _RETURNS_REASONING
         return may_reason and bool(self._litellm.supports_reasoning(model=model))
 
-    async def send(self, request: LMRequest) -> LMReply:
-        """Send one request."""
-        async with aclosing(self._exchange(request, streams=False)) as received:
-            return cast("LMReply", await anext(received))  # its only item
-
-    def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
-        """Send one request, and yield the pieces of the reply as they arrive, last the reply itself."""
-        return self._exchange(request, streams=True)
-
-    def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
-        """Send one request with its key, and yield what is received."""
-
-        def received(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
-            send = partial(self._request, key=key, streams=streams)
-            return call_in_text(send, request) if level_of(request) == "calls" else send(request)
-
-        return chat.exchange(self._secrets, received)
-
     async def price(self) -> LiteLLMPrice | None:
         """Return the price by litellm; None if it does not know the model, or with an `api_base`."""
         if self._settings.api_base is not None:
@@ -141,10 +121,12 @@ class LiteLLMAdapter:
         provider, _, name = self._settings.model.partition("/")
         return self._litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
 
-    def _level(self, *, with_tools: bool) -> str:
-        """Return the best way to send the provider a schema, according to litellm."""
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema: where the request leaves it open, the best way according to litellm."""
+        if (level := level_of(request)) is not None:
+            return level
         provider, has_base = self._settings.provider, self._settings.api_base is not None
-        if with_tools and provider != "azure" and (has_base or provider != "openai"):
+        if request.tools and provider != "azure" and (has_base or provider != "openai"):
             compatible = ("openai", *self._litellm.openai_compatible_providers)
             is_grammar = provider in options.LOCAL or (has_base and provider in compatible)
             return "tool" if is_grammar else "prompt"  # others refuse it, or litellm makes a tool of the schema
@@ -155,13 +137,12 @@ class LiteLLMAdapter:
     async def _request(
         self, request: LMRequest, key: SecretStr | None, *, streams: bool
     ) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
-        """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
         import httpx
 
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = self._endpoint.body(request, level_of(request) or self._level(with_tools=bool(request.tools)))
+        body = self._endpoint.body(request, self._level(request))
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(CONNECT_S, limit)),

@@ -46,9 +46,8 @@ class PartialJson:
 
     def __init__(self) -> None:
         self._rest = ""  # of a token that has not ended
-        self._open: list[
-            Any
-        ] = []  # containers that have not ended, plain, the outermost first; what they hold is frozen
+        # Containers that have not ended, plain, the outermost first; what they hold is frozen.
+        self._open: list[Any] = []
         self._keys: list[str] = []  # for each open object, the last key
         self._text: list[str] | None = None  # of a text that has not ended
         self._is_key = False

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from synmod.data import ToolCall
@@ -22,7 +23,6 @@ from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify
 
 from .partial import GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
-from .streaming import Text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -256,7 +256,7 @@ class Relay:
 
     async def _join(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Deliver pieces as they arrive, and return the reply that they form."""
-        text, reasoning = Text(), Text()
+        text, reasoning = StringIO(), StringIO()
         calls: tuple[ToolCall, ...] = ()
         where = f"adapter {adapter.name!r} streamed"
         reply: LMReply | None = None
@@ -266,22 +266,21 @@ class Relay:
                     reply = piece
                     continue
                 check_chunk(piece, where)
-                text.add(piece.text)
-                if piece.reasoning:
-                    reasoning.add(piece.reasoning)
+                text.write(piece.text)
+                reasoning.write(piece.reasoning)
                 if piece.tool_calls:
                     calls += (*piece.tool_calls,)
                 if not piece.done and (new := self._new(piece)):  # the last one is delivered after validation
                     await self._deliver(new)
         except BaseException:
-            if characters := text.length + reasoning.length:
+            if characters := text.tell() + reasoning.tell():
                 self.partial_usage = estimate_usage(request, characters)
             raise
         finally:
             await close_generator(pieces)
-        self._text = str(text)
-        reply = reply or LMReply(usage=estimate_usage(request, text.length + reasoning.length))
-        joined = {"text": self._text or reply.text, "reasoning": str(reasoning) or reply.reasoning}
+        self._text = text.getvalue()
+        reply = reply or LMReply(usage=estimate_usage(request, text.tell() + reasoning.tell()))
+        joined = {"text": self._text or reply.text, "reasoning": reasoning.getvalue() or reply.reasoning}
         return replace(reply, **joined, tool_calls=reply.tool_calls or calls)
 
     def _new(self, piece: LMChunk) -> LMChunk | None:

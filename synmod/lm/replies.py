@@ -171,18 +171,9 @@ def _call_of(item: Any) -> ToolCall:
     read = {"id": item.get("id"), "name": function.get("name")}
     call_id, name = (value if isinstance(value, str) else "" for value in read.values())
     own = {} if function is item else {key: value for key, value in function.items() if _holds_something(value)}
-    return ToolCall.model_validate(
-        {
-            **{key: value for key, value in item.items() if key not in _READ_OF_CALLS and _holds_something(value)},
-            "id": call_id,
-            "type": "function",
-            "function": {
-                **own,
-                "name": name,
-                "arguments": "{}" if text.strip() in ("", "null") else _whole_escapes(text),
-            },
-        }
-    )
+    fields = {key: value for key, value in item.items() if key not in _READ_OF_CALLS and _holds_something(value)}
+    own |= {"name": name, "arguments": "{}" if text.strip() in ("", "null") else _whole_escapes(text)}
+    return ToolCall.model_validate({**fields, "id": call_id, "type": "function", "function": own})
 
 
 def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
@@ -361,14 +352,7 @@ def is_large(reply: LMReply, request: LMRequest) -> bool:
     calls: tuple[Any, ...] = reply.tool_calls
     if len(calls) > _MANY or (request.schema is not None and len(reply.text) > _LARGE):
         return True
-    return bool(calls) and sum(len(_call_text(call)) for call in calls) > _LARGE
-
-
-def _call_text(call: Any) -> str:
-    """Return the arguments of a tool call that may be unparsed, if they are a text."""
-    function: Any = call.function if isinstance(call, ToolCall) else call.get("function") if is_object(call) else None
-    text = function.get("arguments") if is_object(function) else getattr(function, "arguments", "")
-    return text if isinstance(text, str) else ""
+    return bool(calls) and sum(len(str(call)) for call in calls) > _LARGE
 
 
 def read_whole(reply: LMReply, request: LMRequest, sent: LMRequest) -> tuple[LMReply, Message | None, Read]:

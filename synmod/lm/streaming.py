@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -47,31 +48,6 @@ def read_json(text: bytes | bytearray, *, is_piece: bool = False) -> Json:
 def _refuse(constant: str) -> None:
     """Raise ValueError for NaN and infinity."""
     raise ValueError(f"{constant} is not a number of JSON")
-
-
-class Text:
-    """A text that grows by pieces: one takes little more memory than its characters, and they are joined once."""
-
-    __slots__ = ("_blocks", "_pieces", "length")
-
-    def __init__(self) -> None:
-        self._blocks: list[str] = []
-        self._pieces: list[str] = []
-        self.length = 0
-
-    def add(self, piece: str) -> None:
-        """Append a piece."""
-        self._pieces.append(piece)
-        self.length += len(piece)
-        if len(self._pieces) == _BLOCK:
-            self._blocks.append("".join(self._pieces))
-            self._pieces.clear()
-
-    def __str__(self) -> str:
-        return "".join((*self._blocks, *self._pieces))
-
-
-_BLOCK: Final = 1_000
 
 
 class _Pieces(list[str]):
@@ -236,7 +212,7 @@ class Assembly:
     def __init__(self, answer: str | None = None) -> None:
         self._answer = answer
         self._events = ServerSentEvents()
-        self._texts: dict[str, Text] = {}
+        self._texts: dict[str, StringIO] = {}
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
         self._others: dict[str, Json] = {}  # what else the message holds
         self._calls = _Calls()
@@ -328,11 +304,7 @@ class Assembly:
                 self._fields[key] = value
         choices = record.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
-        if not is_object(choice) or choice.get("index") not in (
-            None,
-            0,
-            "0",
-        ):  # another choice than the first, which is not read
+        if not is_object(choice) or choice.get("index") not in (None, 0, "0"):  # only the first is read
             return None
         delta = choice.get("delta")
         if delta is None and not self._has_choice:  # some servers send the reply whole
@@ -383,14 +355,14 @@ class Assembly:
             text = "\ufffd" * len(self._halves.pop(key, "")) + text
         if text:
             if key not in self._texts:
-                self._texts[key] = Text()
-            self._texts[key].add(text)
+                self._texts[key] = StringIO()
+            self._texts[key].write(text)
             self._room -= len(text)
         return text
 
     def response(self) -> dict[str, Json]:
         """Return the completion in the shape of an answer that is not streamed."""
-        message: dict[str, Json] = {key: str(text) for key, text in self._texts.items()}
+        message: dict[str, Json] = {key: text.getvalue() for key, text in self._texts.items()}
         if thinking := message.pop("", None):
             message["content"] = [{"type": "thinking", "thinking": thinking}, {"text": message.get("content", "")}]
         message |= self._others

@@ -28,6 +28,7 @@ _TEXT: Final[Json] = {
 }
 """The parameters of the answer to a request without a schema."""
 
+_EXACT: Final[Json] = {"required": ["name", "arguments"], "additionalProperties": False}
 _ANY_OBJECT: Final = intern_schema({"type": "object"})
 _CALL: Final = intern_schema(
     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name", "arguments"]}
@@ -115,14 +116,7 @@ def _schema_of_calls(functions: list[Any]) -> Any:
         definitions |= {f"{place}_{name}": part for name, part in moved.get("$defs", {}).items()}
         arguments = {name: part for name, part in moved.items() if name != "$defs"}
         properties = {"name": {"const": function["name"]}, "arguments": arguments}
-        arms.append(
-            {
-                "type": "object",
-                "properties": properties,
-                "required": ["name", "arguments"],
-                "additionalProperties": False,
-            }
-        )
+        arms.append({"type": "object", "properties": properties, **_EXACT})
     return intern_schema({"title": "call", "anyOf": arms, **({"$defs": definitions} if definitions else {})})
 
 
