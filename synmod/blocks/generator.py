@@ -527,7 +527,7 @@ class Critique(data.DataModel):
     model_config = data.SHORT_DESCRIPTION
 
     critique: str = Field(description="what is wrong, and what would make it better")
-    score: data.Score = Field(description="how good it is: 0.0 is the worst score, 1.0 the best")
+    score: data.Score = Field(description="how good it is, from 0.0 (the worst) to 1.0 (the best)")
 
 
 @registry.register_own()

@@ -693,15 +693,13 @@ class LMAsJudge(Reward):
             raise ConfigError(f"LMAsJudge: scale: {error}") from None
         self.scale, self.samples = scale, samples
         numbers: list[Any] = [member.value for member in scale]
+        ends = f"from {min(numbers)} (the worst) to {max(numbers)} (the best)"
         fields = {
             "critique": {
                 "type": "string",
-                "description": "what is wrong with the outputs, and what would make them better; empty if nothing is",
+                "description": "what is wrong with the outputs, and what would make them better",
             },
-            "score": {
-                "enum": numbers,
-                "description": f"how good the outputs are: {min(numbers)} is the worst score, {max(numbers)} the best",
-            },
+            "score": {"enum": numbers, "description": f"how good the outputs are, {ends}"},
         }
         schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
         criteria = ["", "Criteria:", *(f"- {criterion}" for criterion in rubric)] if rubric else []

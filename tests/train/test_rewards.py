@@ -293,7 +293,8 @@ async def test_a_judge_picks_from_its_scale_and_its_critique_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("scale", "ends"), [(sm.Score, "0.0 is the worst score, 1.0 the best"), (sm.Rating, "1 is the worst score, 5 the")]
+    ("scale", "ends"),
+    [(sm.Score, "from 0.0 (the worst) to 1.0 (the best)"), (sm.Rating, "from 1 (the worst) to 5 (the best)")],
 )
 async def test_a_judge_reads_what_it_judges_and_what_its_scale_means(scale, ends):
     """Each of inputs, outputs and target that is there is explained, and so are critique and score."""
