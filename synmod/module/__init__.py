@@ -6,10 +6,11 @@ checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program
 """
 
 from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
-from .arguments import Unquoted, fields_text, no_call, shape
 from .building import build, build_and_check, read_build_config
 from .constructing import from_config, is_passed_on, note_loaded
-from .contract import input_declaration, input_spec_of, output_declaration
+from .contract import (
+    Unquoted, fields_text, input_declaration, input_spec_of, no_call, output_declaration, shape,
+)
 from .declaring import AsyncCallee, DeclaredSkips, ModuleOf, ModuleOptions, declaration_of, first_paragraph
 from .kinds import (
     CallAttempt, ChildAt, Execution, RoomsAbove, attempt, execution_of, has_open_skips, own_inputs_of, passes_none,

@@ -13,7 +13,7 @@ from synmod.lm import SAMPLING, SharedModel
 from . import structure
 from .declaring import declaration_of
 from .module import Module
-from .record import ModuleRecord, attributes_of, structural_attributes
+from .record import ModuleRecord, attributes_of, children, structural_attributes
 from .transactions import remember
 
 
@@ -52,15 +52,6 @@ def with_references(fn: Callable[[Any], Any], value: Any) -> Any:
     parts = leaves.flatten_one_level(value)
     new = [with_references(fn, part) for part in parts.children]
     return value if all(a is b for a, b in zip(new, parts.children, strict=True)) else parts.rebuild(new)
-
-
-def children(module: Module) -> list[tuple[Any, Any]]:
-    """Return the attributes of a module in definition order, without the hidden ones."""
-    hidden, statics = module._record.declaration.hidden, module._record.statics
-    pairs = attributes_of(module)
-    if not hidden and not statics:
-        return pairs
-    return [(name, tree.Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
 
 
 def _metadata(module: Module) -> Blueprint:
@@ -251,12 +242,12 @@ tree.register_impl(
         init=_init,
         children=children,
         metadata=_metadata,
-        own_trainable=lambda module: module._record.trainable,
+        own_trainable=attrgetter("_record.trainable"),
         map_refs=_map_refs,
         adopt=_adopt,
         compared=_form_of_module,
         rewrite=_rewrite,
-        record=lambda module: module._record,
+        record=attrgetter("_record"),
         unseal=_unseal,
         unbuilt=lambda module: not module.built,
         is_module=True,

@@ -1,6 +1,7 @@
 """The build before the first call: once for all concurrent callers, completely or not at all.
 
-The first caller builds, the others wait for the end and check again. `build` builds a whole tree, on symbols.
+The first caller builds, the others wait for the end and check again. `build` builds a whole tree, on symbols: their
+frame and the trace of `call` come first.
 """
 
 from __future__ import annotations
@@ -8,26 +9,190 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import Token
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from synmod import data, errors, leaves, scope, tree
-from synmod.leaves import LEAF, KeyPath, kind_of, path_str
-from synmod.scope import hooks_for
-from synmod.tree import class_of, keep_writes, walk
+from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
+from synmod.scope import FRAME, CallFrame, CallRun, hooks_for, nearest_live
+from synmod.tree import class_of, discard_writes, keep_writes, walk
 
 from . import contract, transactions
-from .arguments import check_signature, data_among, fresh, is_declaration, no_call, symbols_of, wrong_leaf
+from .contract import is_datum, is_declaration, symbols_of
 from .kinds import RoomsAbove, own_inputs_of, verify_first_call
-from .record import ABSENT, attributes_of, extend_paths, where
+from .record import ABSENT, attributes_of, extend_paths, paths_below, where
 from .structure import seal
-from .symbolic import SymbolicFrame, is_of_wiring, output_symbols, trace
 from .transactions import Build
 
 if TYPE_CHECKING:
     from .module import Module
 
 T = TypeVar("T")
+
+
+# -- on symbols -------------------------------------------------------------------------------------------------------
+
+
+class SymbolicFrame:
+    """A block in which a module runs on symbols, with the current frame.
+
+    A class, because a `contextlib` generator assigns `__traceback__` to passing exceptions, which frozen ones refuse.
+
+    Args:
+        module: The module.
+        training: The caller's `training`.
+        inputs: The positional arguments, for the note of a failure; None inside a call of the same module, which notes
+            its own failure and receives nothing stashed in the block.
+    """
+
+    __slots__ = ("_frame", "_inputs", "_module", "_token", "effects")
+
+    def __init__(self, module: Module, training: bool | None = None, inputs: tuple[Any, ...] | None = None) -> None:
+        self._module = module
+        self._inputs = inputs
+        self.effects: Mapping[Any, Any] | None = None
+        """The stashed values that the call left, beside its outputs; set when it ends."""
+        parent = nearest_live(FRAME.get())
+        phase = scope.phase_in(scope.ambient(), parent)
+        record = module._record
+        if training is None and parent is not None:
+            training = parent.decided_training
+        if training is None:
+            training = module.__dict__.get("training", record.declaration.call.training_on_class)
+        run = CallRun(paths_below(module)) if parent is None else parent.run
+        self._frame = CallFrame(parent, run, record, training, phase, True)
+        self._token: Token[CallFrame | None] | None = None
+
+    def __enter__(self) -> CallFrame:
+        self._token = FRAME.set(self._frame)
+        return self._frame
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        frame, layer = self._frame, self._frame.layer
+        try:
+            if layer is not None and error is None and self._inputs is not None:
+                self.effects = layer.effects()
+                layer.commit()
+            elif layer is not None:
+                layer.drop()
+            if error is not None and self._inputs is not None:
+                note_failure(error, frame, self._module, self._inputs)
+        finally:
+            frame.live = False
+            frame.layer = None
+            if self._token is not None:
+                leaves.reset(FRAME, self._token)
+
+
+_MARK = "_synmod_noted_in"
+
+
+def note_failure(error: BaseException, frame: CallFrame, module: Module, inputs: Any) -> None:
+    """Add the place of a failed call to the error; of a cancelled call, record where it waited. Interrupts get no note.
+
+    Args:
+        error: The exception; a note is added unless a nested call has added one. An exception that is raised again in
+            another run (a shared build error, a scripted reply) keeps its first note.
+        frame: The frame of the call.
+        module: The module that was called.
+        inputs: The positional arguments.
+    """
+    if is_cancellation(error):
+        scope.note_waiting(frame)
+    elif isinstance(error, Exception) and _MARK not in error.__dict__:
+        note = f"in {where(module, frame.path)}, call {frame.id}"
+        if not module._record.ready:
+            titles = [
+                str(leaf._schema.get("title") or leaf.name) for leaf in contract.leaves_of_any(inputs) if is_datum(leaf)
+            ]
+            if titles or not inputs:  # the error itself names arguments that are not data
+                note += f", while building on {', '.join(titles) or 'no inputs'}"
+        if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
+            note += ": is an `await` missing, as in `reply = await module(inputs)`?"
+        errors.add_note(error, note)
+        error.__dict__[_MARK] = True
+
+
+_REMEDIES = (
+    "`call` ran on symbols, which have no values, to find its output schema. Declare the output instead: "
+    "annotate `-> Answer` on call, set `output_spec = Answer`, or override `compute_output_spec`."
+)
+
+
+async def trace(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run `call` on symbols; its writes into Variables are discarded.
+
+    Raises:
+        NoCallError: The class defines no `call`.
+        SymbolicValueError: `call` reads a value; a note lists the remedies.
+    """
+    call = module._record.declaration.call
+    function = getattr(module, "call", None)
+    if function is None:
+        raise contract.no_call(module)
+    frame = scope.current_call()
+    run = module._record.runner
+    if run is not None and (frame is None or frame.owner is not module._record):
+        with SymbolicFrame(module):
+            return await trace(module, args, kwargs)
+    keywords = dict(kwargs)
+    if call.has_training:
+        keywords["training"] = frame.training if frame is not None else call.training_default
+    try:
+        with discard_writes():
+            outputs = (
+                function(*args, **keywords) if run is None or frame is None else run.run(module, frame, args, keywords)
+            )
+            if inspect.isawaitable(outputs):
+                outputs = await outputs
+    except (errors.SymbolicValueError, ExceptionGroup) as raised:
+        first = _first_of_group(raised)
+        if not isinstance(first, errors.SymbolicValueError):
+            raise
+        if _REMEDIES not in errors.notes_of(first):
+            errors.add_note(first, _REMEDIES)
+        raise first from None
+    return contract.symbolic_outputs(module, outputs)
+
+
+async def output_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the outputs of a call as fresh symbols, from an overridden spec, a declaration, or a trace."""
+    with discard_writes():
+        outputs = module.compute_output_spec(*args, **kwargs)
+        if inspect.isawaitable(outputs):
+            outputs = await outputs
+    if module._record.declaration.declares_spec:  # a user's method may return classes and schemas
+        outputs = symbols_of(outputs, f"{module.name}: compute_output_spec")
+    return contract.symbolic_outputs(module, outputs)
+
+
+async def default_output_spec(module: Module, /, *args: Any, **kwargs: Any) -> Any:
+    """Return the declared outputs, else those of a trace: the default of `Module.compute_output_spec`."""
+    declared = contract.output_declaration(module)
+    if not declared.nothing:
+        return declared.fresh()
+    return await trace(module, args, kwargs)
+
+
+def was_cancelled(failure: BaseException) -> bool:
+    """Whether a call ended because it was cancelled, or its coroutine closed."""
+    return is_cancellation(failure) or isinstance(failure, GeneratorExit)
+
+
+def is_of_wiring(error: BaseException) -> bool:
+    """Whether an error of a trace is that of schemas that do not fit, which no value would mend."""
+    return isinstance(_first_of_group(error), errors.SchemaError)
+
+
+def _first_of_group(error: BaseException) -> BaseException:
+    """Return the first error of a task group in `call`; any other error unchanged."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+# -- the build of a tree -----------------------------------------------------------------------------------------------
 
 
 async def build(module: Module, *schemas: Any, training: bool | None = None, **keywords: Any) -> Any:
@@ -125,10 +290,10 @@ async def _build_tree(module: Module, args: tuple[Any, ...], kwargs: Mapping[str
         inputs or not declaration.defines_build or 0 in call.counts or call.rest is not None
     )
     if is_followed:
-        check_signature(module, call, args, kwargs)
+        contract.check_signature(module, call, args, kwargs)
         contract.check_inputs(module, args, kwargs)
     elif inputs and not declaration.defines_build:
-        raise no_call(module)  # nothing would use the schemas
+        raise contract.no_call(module)  # nothing would use the schemas
     await ensure_built(module, args, kwargs)
     outputs: Any = None
     reason = ""
@@ -267,20 +432,20 @@ def _bind_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, An
         BuildError: A required parameter has no argument; names it.
     """
     signature = module._record.declaration.build
-    data = data_among(kwargs)
+    data = contract.data_among(kwargs)
     matched = contract.inputs_by_parameter(signature, args, data)
     parameters = signature.parameters.values()
     required = [p.name for p in parameters if p.default is p.empty and p.kind is not inspect.Parameter.VAR_KEYWORD]
     missing = [name for name in required if name not in matched]
     for name in missing:
         if name in kwargs and name not in data:
-            raise wrong_leaf(module, name, kwargs[name])
+            raise contract.wrong_leaf(module, name, kwargs[name])
     if missing:
         raise errors.BuildError(
             f"{where(module)}: build{signature} has no argument for {', '.join(map(repr, missing))}. It receives a "
             "symbol for each positional input of call, and the keyword data that it names."
         )
-    return inspect.BoundArguments(signature, {name: fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
+    return inspect.BoundArguments(signature, {name: contract.fresh(value) for name, (_, value) in matched.items()})  # pyright: ignore[reportArgumentType]
 
 
 # -- the method `build` ------------------------------------------------------------------------------------------------

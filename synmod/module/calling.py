@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from synmod import errors, flow, scope
-from synmod.data import JsonDataModel
-from synmod.leaves import drive, is_driven
+from synmod import data, errors, flow, scope
+from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
+from synmod.leaves import drive, is_driven, map_leaves
 from synmod.scope import AMBIENT, FRAME, CallFrame, CallRun, effective, hooks_for, nearest_live
 
 from . import contract
-from .arguments import convert_arguments, holds_symbol, should_skip
-from .building import ensure_built
+from .building import SymbolicFrame, ensure_built, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
 from .contract import ANY_CLASS, check_inputs, check_output, no_outputs
 from .kinds import passes_none
-from .record import ModuleRecord, paths_below
-from .symbolic import SymbolicFrame, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
+from .record import ModuleRecord, paths_below, where
+from .signatures import CallSignature
 from .transactions import is_building_tree
 
 if TYPE_CHECKING:
@@ -79,6 +78,87 @@ async def _trace_declared(module: Module, args: tuple[Any, ...], kwargs: Mapping
     except Exception as error:
         if is_of_wiring(error):
             raise
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def should_skip(call: CallSignature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an argument of data is None (or a nest of None only) and its parameter does not accept None.
+
+    All arguments for `*args` count as one nest. By keyword, data are what is annotated with a data model.
+    """
+    for parameter, argument in zip(call.positional, args, strict=False):
+        if not parameter.takes_none and contract.is_nothing(argument):
+            return True
+    for name, argument in kwargs.items():
+        parameter = call.by_name.get(name)
+        if parameter is not None and parameter.model and not parameter.takes_none and contract.is_nothing(argument):
+            return True
+    rest = args[len(call.positional) :]
+    return bool(rest) and call.rest is not None and not call.rest.takes_none and all(map(contract.is_nothing, rest))
+
+
+def holds_symbol(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether any leaf of the arguments is a symbol."""
+    nests = (*args, *kwargs.values())
+    return any(isinstance(leaf, SymbolicDataModel) for nest in nests for leaf in contract.leaves_of_any(nest))
+
+
+def convert_arguments(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Check the signature and the leaves, and turn model instances into values.
+
+    Args:
+        module: The module that is called.
+        args: Positional arguments: data.
+        kwargs: Keyword arguments: data for parameters declared as data, anything for others.
+
+    Returns:
+        The arguments for `call`; containers are rebuilt only if a leaf was converted.
+
+    Raises:
+        ArgumentError: The arguments do not fit the signature of `call`.
+        CallError: A leaf of a positional argument is not data.
+        NoCallError: The class defines no `call`.
+    """
+    if not hasattr(module, "call"):
+        raise contract.no_call(module)
+    call = module._record.declaration.call
+    converted = tuple(
+        argument if type(argument) is JsonDataModel else _convert_argument(module, index, argument)
+        for index, argument in enumerate(args)
+    )
+    if kwargs:
+        kwargs = {name: _convert_keyword(module, call, name, value) for name, value in kwargs.items()}
+    contract.check_signature(module, call, converted, kwargs)
+    return converted, kwargs
+
+
+def _convert_keyword(module: Module, call: CallSignature, name: str, value: Any) -> Any:
+    """Convert a keyword argument; any value is allowed unless its parameter is declared as data."""
+    parameter = call.keyword(name)
+    if parameter is not None and parameter.takes_data:
+        return _convert_argument(module, name, value)
+    if any(isinstance(leaf, DataModel) for leaf in contract.leaves_of_any(value)):
+        return map_leaves(_model_to_value, value)
+    return value
+
+
+def _convert_argument(module: Module, argument: int | str, nest: Any) -> Any:
+    """Convert an argument whose leaves must all be data."""
+    try:
+        converted = map_leaves(_model_to_value, nest)
+    except errors.CallError as error:
+        raise errors.CallError(f"{where(module)}: {contract.place_of(argument)}: {error}") from None
+    if not contract.is_data(converted):
+        raise contract.wrong_leaf(module, argument, converted)
+    return converted
+
+
+def _model_to_value(leaf: Any) -> Any:
+    return data.to_value(leaf) if isinstance(leaf, DataModel) else leaf
 
 
 # -- calls with values -------------------------------------------------------------------------------------------------
@@ -152,7 +232,9 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         if training is None:
             training = module.__dict__.get("training", call.training_on_class)
     if parent is None:
-        frame = CallFrame(None, CallRun(paths_below(module)), record, training, phase, False)
+        paths = record.paths
+        run = CallRun(paths if paths is not None and paths.is_current else paths_below(module))
+        frame = CallFrame(None, run, record, training, phase, False)
     else:
         frame = CallFrame(parent, parent.run, record, training, phase, parent.symbolic)
     token = FRAME.set(frame)
@@ -185,9 +267,9 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
         if call.has_training:
-            kwargs = {**kwargs, "training": frame.training}
-        run = record.runner
-        output = module.call(*args, **kwargs) if run is None else run.run(module, frame, args, kwargs)
+            kwargs = {**kwargs, "training": call.training_default if training is None else training}
+        runner = record.runner
+        output = module.call(*args, **kwargs) if runner is None else runner.run(module, frame, args, kwargs)
         if call.is_async or inspect.isawaitable(output):
             output = await output
         declared = record.declared

@@ -12,14 +12,13 @@ from pydantic import BaseModel
 from synmod import data, errors, leaves, tree
 from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, rewards_of
 
-from . import arguments, building, constructing, contract, structure, transactions
-from .building import build_nothing
+from . import building, constructing, contract, structure, transactions
+from .building import build_nothing, default_output_spec
 from .calling import call_module
 from .constructing import ModuleMeta, construct, with_name_scope
 from .declaring import Callee, Unspecified, declaration_of
 from .kinds import RoomsAbove
 from .record import ModuleRecord, current_path, sow
-from .symbolic import default_output_spec
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -318,7 +317,7 @@ class Module(metaclass=ModuleMeta):
 
         @input_spec.setter
         def input_spec(self, spec: Any) -> None:
-            arguments.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
+            contract.symbols_of(spec, f"{self.name}: input_spec")  # raises here for a bad spec, not at the first call
             vars(self)["input_spec"] = spec
             self._record.contract = None
 
@@ -329,7 +328,7 @@ class Module(metaclass=ModuleMeta):
 
         @output_spec.setter
         def output_spec(self, spec: Any) -> None:
-            arguments.symbols_of(spec, f"{self.name}: output_spec")
+            contract.symbols_of(spec, f"{self.name}: output_spec")
             vars(self)["output_spec"] = spec
             self._record.declared = None
 

@@ -120,6 +120,15 @@ def structural_attributes(module: Module) -> list[tuple[Any, Any]]:
     return [pair for pair in pairs if pair[0] not in hidden and pair[0] not in statics] if hidden or statics else pairs
 
 
+def children(module: Module) -> list[tuple[Any, Any]]:
+    """Return the attributes in definition order, without the hidden ones; static values are wrapped in `Static`."""
+    hidden, statics = module._record.declaration.hidden, module._record.statics
+    pairs = attributes_of(module)
+    if not hidden and not statics:
+        return pairs
+    return [(name, tree.Static(value) if name in statics else value) for name, value in pairs if name not in hidden]
+
+
 def attribute_of(module: Module, name: str | int) -> Any:
     """Return one attribute, without running a property; ABSENT if it is missing."""
     attributes: dict[Any, Any] = vars(module)  # a Sequential has int names
@@ -163,10 +172,7 @@ def kind_text(x: Any) -> str:
 
 
 def paths_below(root: Module) -> tree.PathTable:
-    """Return the paths below an entry module. Hot: called once per entry call."""
-    table = root._record.paths
-    if table is not None and table.is_current:
-        return table
+    """Return the paths below an entry module; `call_module` takes those of its record while they are current."""
     table = tree.path_table(root)
     _note_homes(table, (root._record, *table.located))
     return table

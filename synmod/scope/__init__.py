@@ -7,15 +7,13 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 """
 
 from . import hooks_lib
-from .blocks import AMBIENT, Ambient, Block, ambient, effective, phase
 from .frame import (
-    FRAME, CallFrame, CallRun, NameScope, Reward, as_children_of, current_call, current_phase, current_scope,
-    nearest_live, phase_in,
+    AMBIENT, FRAME, Ambient, Block, CallFrame, CallRun, NameScope, Reward, ambient, as_children_of, current_call,
+    current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase, phase_in,
 )
 from .hooks import (
     BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, Place, SkipDropped,
-    VariableAssign, begin_call, check_hook, end_call, hooks, hooks_for, hooks_inside, notify, notify_assign,
-    notify_skip_dropped, place_of,
+    VariableAssign, begin_call, check_hook, end_call, hooks, notify, notify_assign, notify_skip_dropped, place_of,
 )
 from .limits import (
     Account, Spent, budget, caused_by_enclosing_limit, check_deadline, deadline, keep_partial, note_waiting,

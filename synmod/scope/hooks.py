@@ -6,15 +6,13 @@ A record refers to the frozen values of the run; nothing is copied or formatted.
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod import errors, leaves
 
-from .blocks import Ambient, Block, ambient, join_distinct
-from .frame import CallFrame, Reward, current_call, phase_in
+from .frame import IN_A_HOOK, Block, CallFrame, Reward, ambient, current_call, hooks_inside, phase_in
 from .usage import Usage
 
 _LOG: Final = logging.getLogger("synmod.hooks")
@@ -298,9 +296,6 @@ def _overrides(hook: Hook, name: str) -> bool:
     return getattr(getattr(hook, name), "__func__", None) is not vars(Hook)[name]
 
 
-_IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
-
-
 class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     """Notify hooks of everything that happens in a block.
 
@@ -329,29 +324,6 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
 
     def __enter__(self) -> None:
         self.enter(hooks=self._hooks)
-
-
-def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]:
-    """Return the listeners of a call or build: the hooks of the blocks, then those of the module, each once.
-
-    Args:
-        record: The open blocks, from `ambient()`.
-        own: The hooks of the module.
-    """
-    of_blocks: tuple[Hook, ...] = () if record is None else record.hooks
-    if not (of_blocks or own) or _IN_A_HOOK.get():
-        return ()
-    return join_distinct(of_blocks, own) if own else of_blocks
-
-
-def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:
-    """Return the listeners of events inside the call of `frame`, with those of the modules above, outermost first."""
-    own: tuple[Hook, ...] = ()
-    while frame is not None:
-        if frame.owner.hooks:
-            own = (*frame.owner.hooks, *own)
-        frame = frame.parent
-    return hooks_for(record, own)
 
 
 # -- notifying ---------------------------------------------------------------------------------------------------------
@@ -424,7 +396,7 @@ def notify(listeners: tuple[Hook, ...], event: Event) -> None:
     all have been called.
     """
     method, interruption = event.method, None
-    token = _IN_A_HOOK.set(True)
+    token = IN_A_HOOK.set(True)
     try:
         for hook in reversed(listeners) if method.endswith("_end") else listeners:
             try:
@@ -438,6 +410,6 @@ def notify(listeners: tuple[Hook, ...], event: Event) -> None:
             except BaseException as error:  # noqa: BLE001  # raised below
                 interruption = interruption or error
     finally:
-        _IN_A_HOOK.reset(token)
+        IN_A_HOOK.reset(token)
     if interruption is not None:
         raise interruption

@@ -9,8 +9,7 @@ from typing import Any, Final, Self
 
 from synmod import errors, leaves
 
-from .blocks import Ambient, Block, ambient
-from .frame import CallFrame, current_call, place_name
+from .frame import Ambient, Block, CallFrame, ambient, current_call, place_name
 from .usage import Usage, UsageMeter
 
 # -- time --------------------------------------------------------------------------------------------------------------

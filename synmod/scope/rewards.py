@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from synmod import errors, leaves
 
-from .blocks import Block, ambient, phase
-from .frame import CallFrame, Owner, Reward, current_call
+from .frame import Block, CallFrame, Owner, Reward, ambient, current_call, phase
 
 _ROUNDINGS: Final = 8
 

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Final, cast
 
 from synmod import data, leaves
 
-from .blocks import Block
-from .frame import FRAME, Reward
+from .frame import FRAME, Block, Reward
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .usage import NO_USAGE, Usage
 
