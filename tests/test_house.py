@@ -8,7 +8,7 @@ from tests import house, words
 
 LINES, FILES = 30_600, 172
 ROOM = 1.05
-HOPS = {"a call": 3, "a Generator call": 21, "a first call with build": 24, "a save": 25, "a load": 42}
+HOPS = {"a call": 3, "a Generator call": 20, "a first call with build": 19, "a save": 22, "a load": 37}
 WORDS = {
     "functions named by a participle, %": 4.8,
     "vague names, %": 2.5,
