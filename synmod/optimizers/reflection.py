@@ -121,10 +121,10 @@ def question(
         bench: Knows the targets.
         state: Their values.
         path: The target.
-        records: What `records_of` returned.
+        records: The result of `records_of`.
         accepted: Values that were accepted.
         tried: Values that were tried.
-        hint: What else to heed.
+        hint: Advice for this question alone.
     """
     target = bench.targets[path]
     asked: dict[str, Any] = {

@@ -90,7 +90,7 @@ class Optimizer(Module):
 
         Args:
             state: The State of the targets as it is.
-            feedback: What was routed to each target; empty unless it learns from batches.
+            feedback: The feedback on each target; empty unless it learns from batches.
             bench: Evaluates, races, calls models.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no update(self, state, feedback, bench).")
@@ -264,7 +264,7 @@ class Proposer(Module):
         language_model: The model; None for the default of the calling context.
         max_growth: How many times as long as the present value a new one may be.
         max_length: Characters that are allowed in any case.
-        instructions: What the model has to do.
+        instructions: The task of the model.
 
     Schemas:
         inputs: `ReflectionInputs`

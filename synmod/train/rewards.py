@@ -651,8 +651,8 @@ class LMAsJudge(Reward):
 
     Args:
         language_model: The judge, or its name; None for the default of the calling context.
-        instructions: What to do, in place of the built-in text.
-        rubric: Criteria, each in a sentence; they stand below the instructions.
+        instructions: The task of the judge, in place of the built-in text.
+        rubric: Criteria, each in a sentence; they follow the instructions.
         scale: An Enum of numbers that the judge picks from.
         samples: How many independent verdicts make one score.
         **options: Those of `Reward`.
