@@ -9,8 +9,9 @@ parsing and the constructors. Must never know: Program, training; how a provider
 from synmod.leaves import write_atomic
 
 from .document import FIRST_READERS, FORMAT, FileLimits, in_file, read_document, write_document
-from .read import LoadReport, decode_graphdef, load, load_variables, loads
-from .write import dumps, encode_graphdef, save, save_variables
+from .read import decode_graphdef, load, loads
+from .variables import LoadReport, load_variables, save_variables
+from .write import dumps, encode_graphdef, save
 
 __all__ = [
     "FIRST_READERS", "FORMAT", "FileLimits", "LoadReport", "decode_graphdef", "dumps", "encode_graphdef", "in_file",

@@ -1,21 +1,24 @@
-"""The document: its text within limits, its header and sections, and the errors that name a place in it.
+"""The document: its text within limits, its header and sections, what it names, and the errors with a place in it.
 
-The text of a file is written one key per line, and read strictly within limits.
+The text of a file is written one key per line, and read strictly within limits. A document names registered code by id,
+attributes by name, data models by index.
 """
 
 import json
 import os
 import re
 import stat
+import types
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from synmod import errors, leaves, lm
+from synmod import data, errors, flow, leaves, lm, module, registry
 from synmod.leaves import Json
 
 Where: TypeAlias = tuple[str | int, ...]
@@ -182,7 +185,7 @@ def _limits_or_default(limits: FileLimits | None) -> FileLimits:
     return limits
 
 
-def _exceeded_limits(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
+def _exceeded_limits(content: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
     """Yield each limit that a text exceeds, its size and a message; the cheap checks come first.
 
     The number of values may be too large, never too small; the depth is exact for a text that is JSON.
@@ -193,20 +196,20 @@ def _exceeded_limits(data: bytes, limits: FileLimits) -> Iterator[tuple[str, int
         if size > most:
             yield name, size, f"{name} is {most:,}, the file has {size:,} {what}"
 
-    yield from fault("max_bytes", len(data), "bytes")
-    marks = [block.translate(None, _NO_MARKS) for block in _outside_strings(data)]
+    yield from fault("max_bytes", len(content), "bytes")
+    marks = [block.translate(None, _NO_MARKS) for block in _outside_strings(content)]
     values = 1 + sum(len(block) - block.count(b"]") - block.count(b"}") for block in marks)
     yield from fault("max_values", values, "JSON values")
     steps = map(_STEP.__getitem__, b"".join(marks))
     yield from fault("max_depth", max(accumulate(steps), default=0), "levels of nesting")
 
 
-def _outside_strings(data: bytes) -> Iterator[bytes]:
+def _outside_strings(content: bytes) -> Iterator[bytes]:
     """Yield what is outside the strings of a text, block by block: a text may hold millions of empty strings."""
-    data = data.replace(rb"\\", b"").replace(rb"\"", b"")  # no quote that is left is escaped
+    content = content.replace(rb"\\", b"").replace(rb"\"", b"")  # no quote that is left is escaped
     inside = 0
-    for start in range(0, len(data), _BLOCK):
-        parts = data[start : start + _BLOCK].split(b'"')
+    for start in range(0, len(content), _BLOCK):
+        parts = content[start : start + _BLOCK].split(b'"')
         yield b"".join(parts[inside::2])
         inside = (inside + len(parts) - 1) % 2
 
@@ -218,17 +221,17 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
         SaveError: It exceeds a limit, so that a load would refuse it.
     """
     try:
-        data = to_json(document, indent=2) + b"\n"
-        excess = list(_exceeded_limits(data, _limits_or_default(limits)))
+        content = to_json(document, indent=2) + b"\n"
+        excess = list(_exceeded_limits(content, _limits_or_default(limits)))
     except PydanticSerializationError:  # its writer recurses, to about 250 levels
-        data, excess = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
+        content, excess = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
     problems = Problems()
     for name, size, what in excess:
         largest = place(_largest(document)) if name == "max_bytes" else ""
         remedy = f"pass limits=sm.FileLimits({name}={size}) to save and to load, or keep large data out of the file"
         problems.note(largest, what, f"{remedy}: an attribute that is sm.static(...) is not saved")
     problems.raise_if_any()
-    text = data.decode()
+    text = content.decode()
     # characters that a diff would hide or misplace are escaped
     if text.isascii() and "\x7f" not in text:
         return text
@@ -246,17 +249,17 @@ def _largest(part: Any, where: Where = ()) -> Where:
     return _largest(inner, (*where, key)) if size * 2 > sum(length for length, _ in parts.values()) else where
 
 
-def read_json(data: bytes, limits: FileLimits | None = None) -> Json:
+def read_json(content: bytes, limits: FileLimits | None = None) -> Json:
     """Return the JSON value of a text; a text that exceeds a limit is not parsed.
 
     Raises:
         FormatError: It is not a JSON text, exceeds a limit, or another parser could read it differently: a byte order
             mark, a duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
     """
-    for name, _, what in _exceeded_limits(data, _limits_or_default(limits)):
+    for name, _, what in _exceeded_limits(content, _limits_or_default(limits)):
         raise format_error((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
-        return leaves.parse_json(data, _DEEPEST)
+        return leaves.parse_json(content, _DEEPEST)
     except errors.DataError as error:
         raise format_error((), str(error)) from None
 
@@ -356,8 +359,8 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
         FormatError: It is not a JSON text of a format that this release reads, is of another kind, or has a missing or
             unknown section or field.
     """
-    data = source if isinstance(source, bytes) else _file_bytes(source, _limits_or_default(limits).max_bytes)
-    document = check(read_json(data, limits), (), dict)
+    content = source if isinstance(source, bytes) else _file_bytes(source, _limits_or_default(limits).max_bytes)
+    document = check(read_json(content, limits), (), dict)
     if "header" not in document:
         raise format_error((), "no header: this is not a file of synmod, or it is truncated.")
     header = _check_header(check(document.pop("header"), ("header",), dict))
@@ -406,11 +409,242 @@ def _file_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise load_error((), "this is not a regular file, but a folder, pipe, socket or device.")
-        data = b""
-        while len(data) <= most and (block := os.read(descriptor, most + 1 - len(data))):
-            data += block
+        content = b""
+        while len(content) <= most and (block := os.read(descriptor, most + 1 - len(content))):
+            content += block
     except OSError as error:  # which has no path, unlike that of opening
         raise load_error((), f"the file cannot be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
-    return data
+    return content
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+_ID = r"[A-Za-z_][A-Za-z0-9_.-]*>[A-Za-z_][A-Za-z0-9_.-]*"
+
+
+class Resolver:
+    """Finds the objects that one file names: in the caller's custom objects, then in the registry, and nowhere else.
+
+    Args:
+        custom_objects: `{id or bare name: object}`; None for an id takes the schema of the file.
+
+    Raises:
+        ArgumentError: `custom_objects` is not a mapping with str keys.
+        RegistryError: An object in it, once a file uses it, is of a kind that files may not name.
+    """
+
+    def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
+        custom: Any = {} if custom_objects is None else custom_objects
+        if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
+            raise errors.ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")
+        self._custom: dict[str, Any] = dict(custom)
+        self._found: dict[str, Any] = {}
+        self._bare: dict[str, str] = {}
+
+    def find(self, public_id: Any, where: Where) -> Any:
+        """Return the object of an id.
+
+        Raises:
+            LoadError: It is not an id, or not registered.
+        """
+        target = self.find_or_none(public_id, where)
+        if target is None:
+            name, package = short_text(public_id), short_text(str(public_id).partition(">")[0])
+            raise load_error(
+                where,
+                f"{name} is not registered. Import the package that registers it ({package}) before loading; the "
+                f"loader never imports it. Or pass custom_objects={{{name}: ...}}."
+                f"{leaves.did_you_mean(public_id, registry.registered())}",
+            )
+        return target
+
+    def find_or_none(self, public_id: Any, where: Where) -> Any:
+        """Return the object of an id, None where it is not registered or the caller maps it to None.
+
+        Raises:
+            LoadError: It is not an id.
+        """
+        if type(public_id) is not str or not re.fullmatch(_ID, public_id, re.ASCII):
+            text = f"{short_text(public_id)} is not an id: ids have the form 'package>Name'; an import path is not one."
+            raise load_error(where, text)
+        if public_id not in self._found:
+            self._found[public_id] = self._look_up(public_id, where)
+        return self._found[public_id]
+
+    def find_class(self, public_id: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
+        """Return the class of an id.
+
+        Raises:
+            LoadError: It is not registered, or an object of another kind.
+        """
+        return check_class(self.find(public_id, where), where, fits, expected)
+
+    def _look_up(self, public_id: str, where: Where) -> Any:
+        """Return what the caller's objects have under an id or its bare name, else what the registry has."""
+        bare = public_id.partition(">")[2]
+        key = public_id if public_id in self._custom else bare
+        if key not in self._custom:
+            return registry.lookup(public_id)
+        if key == bare and self._bare.setdefault(bare, public_id) != public_id:
+            text = f"{bare!r} in custom_objects could mean {self._bare[bare]!r} or {public_id!r}: write the id."
+            raise load_error(where, text)
+        target = self._custom[key]
+        if target is not None:
+            registry.check_registrable(target, key)
+        return target
+
+
+def check_class(target: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
+    """Return the object of an id after checking that it is a class of the wanted kind.
+
+    Raises:
+        LoadError: It is another class, or a function.
+    """
+    if not isinstance(target, type) or not fits(target):
+        kind = "class" if isinstance(target, type) else "function"
+        raise load_error(where, f"this is the {kind} {target.__qualname__}, wanted {expected}.")
+    return target
+
+
+@contextmanager
+def user_code(where: Where, cls: type, path: Callable[[], str] | None = None) -> Generator[None]:
+    """Turn what the code of a class raises into a LoadError with the place in the file.
+
+    Args:
+        where: The place in the document.
+        cls: The class.
+        path: Returns the path of the object in the program; called only after a failure.
+
+    Raises:
+        LoadError: The block raised an Exception, which is the cause. Cancellation and interrupts pass.
+    """
+    try:
+        yield
+    except errors.LoadError:
+        raise
+    except Exception as error:
+        place = "" if path is None else f"{path()!r} "
+        text = f"{place}({cls.__qualname__}) cannot be made: {type(error).__name__}: {error}"
+        raise load_error(where, text) from error
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+_INT_STEP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_DECLARATIONS = frozenset({"input_spec", "output_spec"})
+"""Descriptors of Module that an instance may set."""
+
+
+def attribute_fault(cls: type, name: str) -> str | None:
+    """Return why instances of a class cannot have a saved attribute of this name: it could be code, or bookkeeping."""
+    if _INT_STEP.fullmatch(name):
+        return None  # such as a member of a Sequential, which no code can name as an attribute
+    if not name.isidentifier():
+        return "an attribute name that is not an identifier"
+    if name.startswith("__") and name.endswith("__"):
+        return "an attribute with the name of a special method"
+    if name in _DECLARATIONS:
+        return None
+    if name.startswith("_") and any(name in vars(base) for base in module.Module.__mro__):
+        return "an attribute with the name of the base class's own bookkeeping"
+    for base in cls.__mro__:
+        if name in vars(base):
+            member: object = vars(base)[name]
+            if isinstance(member, types.MemberDescriptorType) and base is not module.Module:
+                return None
+            if hasattr(type(member), "__get__"):
+                return f"an attribute that hides {name!r} of class {base.__name__}"
+    if issubclass(cls, module.Module) and name in module.declaration_of(cls).reserved:
+        return f"an attribute that hides {name!r} of Module"
+    return None
+
+
+# -- data models -------------------------------------------------------------------------------------------------------
+
+_LONGEST_DIFFERENCE = 100
+_IDS: dict[int, str] = {}
+"""The ids of unknown data models, by identity of the symbols and values that stand in for them, while these live."""
+
+
+def remember_id(stand_in: Any, public_id: str | None) -> Any:
+    """Return a symbol or value after noting the id of its data model, which is not known in this process."""
+    if public_id is not None:
+        _IDS[id(stand_in)] = public_id
+        weakref.finalize(stand_in, _IDS.pop, id(stand_in), None)
+    return stand_in
+
+
+def id_and_schema(declared: Any) -> tuple[str | None, data.Schema]:
+    """Return the id and the schema of a class, symbol or value, of the class of an instance, or of part of a graph."""
+    if isinstance(declared, flow.Declared):
+        if declared.data_model is None:
+            return _IDS.get(id(declared)), declared.schema
+        declared = declared.data_model
+    schema = data.schema_of(declared)
+    if isinstance(declared, data.HasSchema):
+        return _IDS.get(id(cast("Any", declared))), schema
+    return registry.id_of(declared if isinstance(declared, type) else type(declared)), schema
+
+
+class ModelEntry(NamedTuple):
+    """A data model in a file: its id if it has one, its class if the id is known here, and its schema."""
+
+    public_id: str | None
+    cls: type[data.DataModel] | None
+    schema: data.Schema
+
+
+def validate_value(schema: data.Schema | None, value: leaves.Json, where: Where) -> leaves.Json:
+    """Return a frozen value after validating it, if a schema is given.
+
+    Raises:
+        LoadError: It is not JSON, or does not satisfy the schema.
+    """
+    try:
+        json = leaves.frozen(value)
+        if schema is not None:
+            data.validate(schema, json, "a value")
+    except (errors.SchemaError, errors.DataError) as error:
+        raise load_error(where, str(error)) from error
+    return json
+
+
+def read_data_model(
+    entry: leaves.Json, where: Where, resolver: Resolver, read_schema: Callable[[leaves.Json, Where, Any], data.Schema]
+) -> ModelEntry:
+    """Return one data model of a document.
+
+    Raises:
+        FormatError: A field is unknown or missing.
+        LoadError: A class that is known here has another schema.
+    """
+    record = check_record(entry, where, ("schema",), ("name", "title"))
+    check(record.get("title", ""), (*where, "title"), str)
+    schema = read_schema(record["schema"], (*where, "schema"), "object")
+    name = record.get("name")
+    target = resolver.find_or_none(name, (*where, "name")) if "name" in record else None
+    if target is None:
+        return ModelEntry(name, None, schema)
+    cls = check_class(target, (*where, "name"), lambda target: issubclass(target, data.DataModel), "a DataModel")
+    current = data.schema_of_class(cls)
+    if current is not schema and not data.json_equal(current, schema):
+        raise load_error(
+            where,
+            f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, current)}\nTo take the "
+            f"schema of the file, pass custom_objects={{{name!r}: None}}; else save the program with the class it was "
+            "made with.",
+        )
+    return ModelEntry(name, cls, schema)
+
+
+def _difference(stored: data.Schema, current: data.Schema) -> str:
+    """Return the lines in which two schemas differ, whatever the order of their keys."""
+    from difflib import unified_diff
+
+    before, after = (
+        json.dumps(data.thaw(schema), indent=1, sort_keys=True).splitlines() for schema in (stored, current)
+    )
+    lines = list(unified_diff(before, after, "the file", "the class", lineterm="", n=0))[:_LONGEST_DIFFERENCE]
+    return "\n".join(line[:_LONGEST_DIFFERENCE] for line in lines if not line.startswith("@@"))

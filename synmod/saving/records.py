@@ -14,8 +14,20 @@ from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, fr
 from synmod.module import InVariable, Module, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
-from .document import Where, check, check_index, check_pairs, check_record, format_error, load_error, short_text
-from .names import ModelEntry, remember_id, user_code, validate_value
+from .document import (
+    ModelEntry,
+    Where,
+    check,
+    check_index,
+    check_pairs,
+    check_record,
+    format_error,
+    load_error,
+    remember_id,
+    short_text,
+    user_code,
+    validate_value,
+)
 from .terms import Term, TermReader, TermWriter, ValuePlace, describe_unregistered, references
 
 _LABELS: Final = ("trainable", "name", "description")

@@ -24,17 +24,23 @@ from synmod import data, errors, flow, leaves, registry, tree
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, unflatten_one_level
 
 from .document import (
+    ModelEntry,
     Problems,
+    Resolver,
     Where,
+    attribute_fault,
     check,
     check_index,
     check_pairs,
     check_record,
     format_error,
     load_error,
+    read_data_model,
+    remember_id,
     short_text,
+    user_code,
+    validate_value,
 )
-from .names import ModelEntry, Resolver, attribute_fault, read_data_model, remember_id, user_code, validate_value
 
 Term = dict[str, Any]
 Steps = tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""Saving: from a live program, or its Variables alone, to the text of a file.
+"""Saving: from a live program to the text of a file.
 
 One walk numbers nodes and Variables, one pass writes their records.
 """
@@ -11,9 +11,8 @@ from typing import Any
 
 from synmod import leaves, lm, tree
 
-from .document import FileLimits, Problems, Where, short_text, write_document
+from .document import FileLimits, Problems, Where, id_and_schema, short_text, write_document
 from .language_models import lm_faults, lm_record
-from .names import id_and_schema
 from .records import find_cycle, write_node, write_variable
 from .terms import Term, TermWriter, ValuePlace
 
@@ -82,40 +81,6 @@ def save(program: Any, path: str | os.PathLike[str], *, limits: FileLimits | Non
     Source: safetensors and SQLite (promises about files).
     """
     return leaves.write_atomic(path, dumps(program, limits=limits))
-
-
-@leaves.checks_keywords
-def save_variables(node: Any, path: str | os.PathLike[str], *filters: Any, limits: FileLimits | None = None) -> Path:
-    """Save the values of a program's Variables, without its structure.
-
-    Args:
-        node: A program.
-        path: The file; missing folders are made, with a warning in the log: the path may be mistyped.
-        *filters: Select the Variables that any of the filters accepts; without filters, all.
-        limits: The limits of the file.
-
-    Returns:
-        The path.
-
-    Raises:
-        SaveError: The file would exceed a limit or contain a key, or a file operation failed.
-        ArgumentError: `node` holds no graph, or something is not a filter.
-
-    Example:
-        >>> import synmod as sm, tempfile
-        >>> program = {"style": sm.Param("brief")}
-        >>> path = sm.save_variables(program, tempfile.mkdtemp() + "/style.json")
-        >>> program["style"].assign("long")
-        >>> sm.load_variables(program, path).applied
-        ('style',)
-        >>> program["style"].value
-        'brief'
-
-    Source: Keras `save_weights`.
-    """
-    values = tree.state(node, filters or ...).to_json()
-    models = [model for _, model in tree.iter_graph(node, lm.SharedModel)]
-    return leaves.write_atomic(path, write_document("variables", {"state": values}, limits, models))
 
 
 def encode_graphdef(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:

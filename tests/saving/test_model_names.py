@@ -9,7 +9,7 @@ import pytest
 import synmod as sm
 from synmod.lm import model_from
 from synmod.saving import dumps, loads
-from synmod.saving.providers import is_model_name
+from synmod.saving.language_models import is_model_name
 from synmod.testing import ScriptedLM
 from tests.saving.hostile import edited
 from tests.saving.programs import Answer, Keep
