@@ -40,7 +40,7 @@ def test_fields_are_told_in_words_and_examples_are_turns():
     told = f"{head}- mood (good, very bad): how it sounds\n- score (number, 0 to 1)"
     assert rendered() == [("system", told), ("user", "Hi")]
     assert rendered(examples=GOOD) == [
-        ("system", f"{head}- mood (good, very bad): how it sounds\n- score (0 to 1)"),
+        ("system", f"{head}- mood (also very bad): how it sounds\n- score (0 to 1)"),
         ("user", "Lovely."),
         ("assistant", '{"mood":"good","score":0.9}'),
         ("user", "Hi"),
