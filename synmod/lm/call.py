@@ -579,7 +579,7 @@ async def send_once(call: ModelCall, request: LMRequest | records.EmbeddingReque
 
     Raises:
         ModelTimeout: No reply in time.
-        ModelError: What the adapter raised.
+        ModelError: Raised by the adapter.
         TypeError: The adapter returned something other than an `LMReply` or an `EmbeddingReply`, or one with a field
             of another type.
     """

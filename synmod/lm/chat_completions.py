@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
         path: The path after the base address of a server.
         function: The name of the litellm function.
         body: `body(request, level)` returns the body of the request, without the model.
-        read: `read(json, request, headers)` returns the reply, None if there is none, or an error if it is unusable.
+        read: `read(json, request, headers)` returns the reply, None without one, or an error if it is unusable.
     """
 
     path: str
@@ -180,12 +180,12 @@ def reply_of(
 
     Args:
         response: The JSON of the answer.
-        request: What it answers.
+        request: The request that it answers.
         headers: Headers of the answer, by lower-case name, for its request id.
 
     Returns:
         The reply, with the usage that the answer states, else an estimate; an error, not raised, if its reasoning
-        cannot be read; None if there is no choice with a message.
+        cannot be read; None without a choice that has a message.
 
     Example:
         >>> from synmod.lm import turns

@@ -79,7 +79,7 @@ class DirectAdapter(chat.ProviderAdapter):
 
         Raises:
             UnavailableError: trio runs this code.
-            AuthError: There is no key where one is needed.
+            AuthError: A key is needed and missing.
             RequestError: OpenAI does not take `top_k`; or the result of a parameter would be lost.
         """
         chat.refuse_trio("the direct adapter")
@@ -243,7 +243,7 @@ class DirectAdapter(chat.ProviderAdapter):
     def _read_content(
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
     ) -> LMReply | errors.ModelError:
-        """Return the reply in the content of an answer, or the error that its status stands for."""
+        """Return the reply in the content of an answer, or the error that its status means."""
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants

@@ -89,7 +89,7 @@ def http_error(status: int, headers: Mapping[str, str], body: str) -> errors.Mod
 
 
 def error_of(json: Json) -> Json:
-    """Return the error that a successful answer states, for itself or for its first choice; None if there is none."""
+    """Return the error that a successful answer states, for itself or for its first choice; None without one."""
     json = _only_item(json)
     if not is_object(json):
         return None
@@ -307,7 +307,7 @@ def _make_error(kind: Kind, status: int | None, headers: Mapping[str, str], quot
 
 
 def _kind(status: int, low: str) -> Kind:
-    """Return the kind of error that a status stands for; the provider's text decides between several."""
+    """Return the kind of error that a status means; the provider's text decides between several."""
     if (status in (400, 413, 422) or status >= 500) and _TOO_LONG.search(low):
         return errors.ContextWindowError
     if status in (400, 403) and any(words in low for words in _FILTERED):
@@ -325,7 +325,7 @@ def _kind(status: int, low: str) -> Kind:
 
 
 def message_in(json: Json) -> str:
-    """Return the message in the JSON of a failure: `error.message` or `detail`; "" where there is none."""
+    """Return the message in the JSON of a failure: `error.message` or `detail`; "" without one."""
     json = _only_item(json)
     error = json.get("error") or json if is_object(json) else None
     text = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error

@@ -68,7 +68,7 @@ class LiteLLMAdapter(chat.ProviderAdapter):
 
         Raises:
             UnavailableError: trio runs this code.
-            AuthError: There is no key where one is needed.
+            AuthError: A key is needed and missing.
             RequestError: The result of a parameter would be lost.
         """
         chat.refuse_trio("litellm")

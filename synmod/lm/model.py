@@ -1,7 +1,7 @@
 """LanguageModel: one async call in front of every provider; and the choice of the model that answers.
 
 A model is an object, a string (one shared model per string), the default of a block or of the process, or one that
-stands in for others.
+replaces others for a block.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class SharedModel:
         """Return a counter: `cumulated_calls`, `cumulated_cost_usd`, ...; of one phase: `reward_cumulated_calls`, ...
 
         Raises:
-            AttributeError: There is no such attribute ('Did you mean').
+            AttributeError: The name is unknown ('Did you mean').
         """
         counter = records.ATTRIBUTES.get(name)
         if counter is None:
@@ -213,7 +213,7 @@ class TextRules(Protocol):
     """What becomes of the texts that name models while code runs on the values of a file."""
 
     def stand_in(self, kind: type[Any], text: str) -> SharedModel | None:
-        """Return the reader's model for a text; None if there is none."""
+        """Return the reader's model for a text; None without one."""
         ...
 
     def check(self, text: str) -> None:
@@ -243,7 +243,7 @@ def model_of_kind(kind: Callable[[str], M], model: Any, where: str) -> M:
     Args:
         kind: The class.
         model: A model or string.
-        where: What receives it, for the message.
+        where: The receiver, for the message.
 
     Raises:
         ConfigError: It is neither, or the string is not `provider/name`, or it comes from a file that may not choose
@@ -280,7 +280,7 @@ class NoConnection(NamedTuple):
     """The adapter of a model that was loaded without its connection: every call raises.
 
     Attributes:
-        message: What is missing, and the code that supplies it.
+        message: Names what is missing, and the code that supplies it.
         record: The record in the file, which a save writes again.
     """
 
@@ -309,7 +309,7 @@ def unbound_model(
         kind: The class.
         name: The name in the file.
         record: The record in the file.
-        needs: What the file lacks: names such as `api_base`, never values; or a class that is not registered.
+        needs: Names of what the file lacks, such as `api_base`, never values; or a class that is not registered.
         **settings: What the file holds of its arguments, so that it compares equal to the model that was saved.
 
     Returns:
@@ -454,7 +454,7 @@ class LanguageModel(SharedModel):
             messages: A str (one user turn), ChatMessages, or a list of ChatMessages and dicts in the shape of chat
                 completions.
             schema: A JSON schema or a data model that the reply must satisfy; None for text.
-            tools: What the model may call instead: `Tool`s, or function schemas such as `{"name": "search",
+            tools: The tools that the model may call instead: `Tool`s, or function schemas such as `{"name": "search",
                 "description": "...", "parameters": {"type": "object", ...}}`. Which it must call is set by the
                 parameter `tool_choice`: "auto", "none", "required" or the name of a tool.
             stream: Whether to return a stream of pieces instead of the reply; entering it sends the request.
@@ -732,7 +732,7 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
         A model; stand-ins are applied when it is called.
 
     Raises:
-        ConfigError: The module holds none and there is no default, or the string names none.
+        ConfigError: The module has no model and no default is set, or the string names no model.
 
     Example:
         >>> resolve_model("embedded/nearest", "writer")
@@ -758,7 +758,7 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
     program, or to run it on another provider.
 
     Args:
-        models: A model or string that stands in for every model; or a mapping from saved names to stand-ins.
+        models: A model or string that replaces every model; or a mapping from saved names to stand-ins.
 
     Raises:
         ConfigError: Something in it is neither a model nor a string of the form `provider/name`.
@@ -780,7 +780,7 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
 
 
 def stand_in_for(name: str | None) -> LanguageModel | None:
-    """Return the stand-in for the model of this name; None if there is none."""
+    """Return the stand-in for the model of this name; None without one."""
     keys = (None,) if name is None else (None, name, name.partition("#")[0])
     return next((block[key] for block in _STAND_INS.get() for key in keys if key in block), None)
 

@@ -164,7 +164,7 @@ def _is_text(value: object) -> bool:
 
 
 def hidden(key: Any) -> Any:
-    """Return a key given as a str as a SecretStr: reporters of errors print what stands in a frame."""
+    """Return a key given as a str as a SecretStr: reporters of errors print the variables of a frame."""
     return SecretStr(key) if isinstance(key, str) else key
 
 
@@ -229,7 +229,7 @@ def _base_of_environment(provider: str) -> str | None:
 
 
 def cache_from(cache: Any) -> Cache | None:
-    """Return a cache: True stands for `.synmod/cache.db` in the working folder, a path for its file, False for none.
+    """Return a cache: True means `.synmod/cache.db` in the working folder, a path for its file, False for none.
 
     Raises:
         ConfigError: It is none of these.
@@ -342,7 +342,7 @@ def check_structured(level: str | None, where: str) -> str | None:
     """Check a way to ask for a schema, and return it.
 
     Raises:
-        ConfigError: There is no such way ('Did you mean').
+        ConfigError: The way is unknown ('Did you mean').
     """
     return level if level is None else check_choice(f"{where}: structured", level, STRUCTURED, error=ConfigError)
 

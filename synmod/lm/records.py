@@ -33,7 +33,7 @@ _FORM: Final = '{"role": "user", "content": "..."}'
 class Message(FrozenDict):
     """One checked turn: frozen JSON that also reads by attribute, like `sm.ChatMessage`.
 
-    The turn of a reply also has an attribute `_author`, which is no part of its JSON: the server that wrote it.
+    The turn of a reply also has an attribute `_author`, which its JSON leaves out: the server that wrote it.
     """
 
     __slots__ = ("_author",)
@@ -58,7 +58,7 @@ def message(role: str, content: Json, **fields: Json) -> Message:
 
 
 def with_system_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Return turns with a text at the end of the system turn, which is made if there is none."""
+    """Return turns with a text at the end of the system turn, which is made if it is missing."""
     first = messages[0]
     if first["role"] == "system" and isinstance(first["content"], str):
         return (message("system", f"{first['content']}\n\n{text}"), *messages[1:])
@@ -407,7 +407,7 @@ class LMReply:
 
         Raises:
             DataError: The call had no schema, so the reply is text; or the value is not a container.
-            FieldError: There is no such key ('Did you mean').
+            FieldError: The key is missing ('Did you mean').
         """
         json = self._container(key)
         try:
@@ -476,7 +476,7 @@ class LMChunk:
         """Return `partial`, computed when it is first read.
 
         Raises:
-            AttributeError: There is no such attribute.
+            AttributeError: The name is unknown.
         """
         if name != "partial" or self._partial is None:
             raise AttributeError(f"'LMChunk' object has no attribute {name!r}")
@@ -553,7 +553,7 @@ class Adapter(Protocol):
     """A custom provider: `LanguageModel(..., adapter=it)` adds checks, retries, budgets and events.
 
     Attributes:
-        name: What the adapter is called.
+        name: The name of the adapter.
         version: Changed whenever its replies may change.
 
     Optional methods: `check(request)`, a plain function that raises at once; `async prepare(request)`, which loads what
@@ -663,7 +663,7 @@ class ModelCounts(NamedTuple):
         cancelled: Cancelled calls; they add only their `requests`, and the usage of a stream that had begun.
         prompt_tokens: Tokens sent.
         completion_tokens: Tokens received.
-        cost_usd: What the priced calls cost.
+        cost_usd: The cost of the priced calls.
     """
 
     calls: int = 0

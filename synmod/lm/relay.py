@@ -41,14 +41,14 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
     reader is busy with a piece, the calls wait. Leaving the block early cancels the program and closes its connections.
 
     Args:
-        program: What to run: a module, or any async function.
+        program: A module, or any async function.
         *inputs: Its arguments.
         **kwargs: Likewise by keyword.
 
     Raises:
         ArgumentError: `program` cannot be called.
         RunError: It is read outside its block, or entered twice; `result` is read before the end.
-        Exception: What the program raised; raised by the iterator.
+        Exception: Raised by the program, and again by the iterator.
 
     Example:
         >>> from synmod.testing import ScriptedLM

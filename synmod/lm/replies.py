@@ -413,7 +413,7 @@ def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ..
 
 
 def _whole_escapes(text: str) -> str:
-    """Return JSON text in which a replacement character stands for the escape of half a character."""
+    """Return JSON text in which the escape of half a character is a replacement character."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)

@@ -62,7 +62,7 @@ class PerLoop(Generic[T]):
         return self._resources[loop][0]
 
     def here(self) -> T | None:
-        """Return the resource of the running loop; None if there is none."""
+        """Return the resource of the running loop; None without one."""
         entry = self._resources.get(asyncio.get_running_loop())
         return entry and entry[0]
 

@@ -29,7 +29,7 @@ def read_json(text: bytes | bytearray, *, is_piece: bool = False) -> Json:
 
     Args:
         text: The JSON, in UTF-8.
-        is_piece: Whether half a character may stand in it, whose other half comes later.
+        is_piece: Whether it may hold half a character, whose other half comes later.
 
     Raises:
         ValueError: It is not JSON, or nests too deep.
@@ -377,7 +377,7 @@ class Assembly:
 
 
 def error_in(record: dict[str, Json]) -> Json:
-    """Return the error in a body or record; None if there is none."""
+    """Return the error in a body or record; None without one."""
     if error := record.get("error"):
         return error
     is_stated = not record.get("choices") and any(isinstance(record.get(key), str | list) for key in _STATED)
@@ -527,7 +527,7 @@ class _Calls:
         return call.is_complete and (has_other_id or bool(function.get("arguments")))
 
     def whole(self) -> list[dict[str, Json]]:
-        """Return the calls as they stand in a body."""
+        """Return the calls in the shape of a body."""
         return [
             {"type": "function", **call.fields, "function": {**call.function, "arguments": "".join(call.arguments)}}
             for call in self._calls

@@ -98,7 +98,7 @@ def _functions(request: LMRequest) -> list[Any]:
 
 
 def _answer_name(request: LMRequest) -> str:
-    """Return the name of the function that stands for the answer."""
+    """Return the name of the function that gives the answer."""
     return unique_name("final_answer", {tool["function"]["name"] for tool in request.tools or ()})
 
 
