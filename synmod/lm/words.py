@@ -21,9 +21,11 @@ _BOUNDS: Final = (
     ("minItems", "maxItems", " items"),
 )
 _WORDED: Final = {
-    "exclusiveMinimum": "above", "exclusiveMaximum": "below", "multipleOf": "a multiple of", "format": "format",
+    "exclusiveMinimum": "above",
+    "exclusiveMaximum": "below",
+    "multipleOf": "a multiple of",
     "pattern": "pattern",
-}  # fmt: skip
+}
 _LESS: Final = "\\u003c"
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
 
@@ -201,7 +203,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
         values = _values(target)
         unseen = [value for value in values if value not in shown]
         if not unseen:
-            return ", ".join(_bounds(target))
+            return ", ".join(filter(None, [items, target.get("format"), *_bounds(target)]))
         return ("" if len(unseen) == len(values) else "also ") + _in_words({"enum": unseen}, items)
 
     return "\n".join(_lines(resolved(schema, schema), schema, type_text))
@@ -269,7 +271,8 @@ def _in_words(target: Mapping[str, Json], items: str) -> str:
     values = _values(target)
     if values and all(isinstance(value, str) and _PLAIN.fullmatch(value) for value in values):
         return ", ".join(values)
-    return ", ".join([_exact(target, items), *(() if values else _bounds(target))])
+    kind = f"list of: {items}" if ", " in items else target.get("format") or _exact(target, items)
+    return ", ".join([kind, *(() if values else _bounds(target))])
 
 
 def _untold(_target: Mapping[str, Json], _items: str) -> str:

@@ -64,6 +64,29 @@ def test_what_the_examples_show_is_not_told_again():
     assert rendered(plain, examples=shown)[0][1] == "Read the mood."
 
 
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"enum": ["a b", "c/d"]}, "a b, c/d"),
+        ({"enum": ["a, b", "c"]}, '"a, b" or "c"'),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, "list of: a, b"),
+        (
+            {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3},
+            "list of integer, 1 to 3 items",
+        ),
+        ({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}, "date or null"),
+        ({"type": "number", "exclusiveMinimum": 0}, "number, above 0"),
+        ({"type": "string", "pattern": "^[a-z]$"}, "string, pattern ^[a-z]$"),
+        ({"const": 3}, "3"),
+        ({}, "any value"),
+    ],
+)
+def test_a_type_is_told_in_words(field, words):
+    """Values, formats and bounds, which not every server enforces."""
+    schema = intern_schema({"type": "object", "properties": {"x": field}})
+    assert rendered(schema)[0][1].endswith(f"- x ({words})")
+
+
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_a_blank_text_is_shown_as_json(text):
     """Providers refuse turns without text."""
