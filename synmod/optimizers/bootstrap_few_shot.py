@@ -8,7 +8,15 @@ from synmod.registry import register_own
 from synmod.train import Bench, whole_number
 from synmod.tree import OptState, State
 
-from .harvest import FewShot, Harvest, halved, halving_cost, harvested, labelled, labels_that_fit
+from .example_pool import (
+    ExamplePool,
+    FewShot,
+    cost_of_halving,
+    examples_from_fitting_labels,
+    examples_from_labels,
+    examples_from_runs,
+    successive_halving,
+)
 
 _FIRST = 5  # validation rows of the first round of halving
 
@@ -71,12 +79,12 @@ class BootstrapFewShot(FewShot):
         return {**config, "teacher": self.teacher} if isinstance(self.teacher, Mapping) else config
 
     def step_cost(self, bench: Bench) -> int:
-        """Return the rollouts of harvest and halving at first, then of the probe and the races."""
+        """Return the rollouts of the examples and of the halving at first, then of the probe and the races."""
         rows = len(bench.validation)
         if self.entries.value:
             return self._swap_cost(bench, self._slots(bench))
-        harvest = 0 if self.teacher is None and labelled(bench) else len(bench.train)
-        return harvest + halving_cost(self.sets, _FIRST, rows)
+        runs = 0 if self.teacher is None and examples_from_labels(bench) else len(bench.train)
+        return runs + cost_of_halving(self.sets, _FIRST, rows)
 
     def _swap_cost(self, bench: Bench, slots: int) -> int:
         """Return the rollouts of a probe, of what the present State was not run on, and of races in some slots."""
@@ -88,37 +96,37 @@ class BootstrapFewShot(FewShot):
         return next((slots for slots in range(self.width, 1, -1) if self._swap_cost(bench, slots) <= bench.room), 1)
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
-        """Take one step: the harvest and the halving first, then swaps."""
-        state = await (self._swapped(bench, state) if self.entries.value else self._begun(bench, state))
+        """Take one step: examples and halving first, then swaps."""
+        state = await (self._try_swaps(bench, state) if self.entries.value else self._choose_first_set(bench, state))
         self.proved.assign(len(bench.scores(state)))
         return state
 
-    async def _begun(self, bench: Bench, state: State) -> State:
+    async def _choose_first_set(self, bench: Bench, state: State) -> State:
         """Return the best of the present set, labels, the first entries of the teacher, and random sets."""
-        labels, taught = await labels_that_fit(bench, state, _FIRST), Harvest({})
+        labels, taught = await examples_from_fitting_labels(bench, state, _FIRST), ExamplePool({})
         if self.teacher is not None or not labels:
-            most = bench.room - halving_cost(self.sets, _FIRST, len(bench.validation))
-            taught = await harvested(bench, state, teacher=self.teacher, most=max(0, most))
-        harvest = taught.joined(labels)
-        harvest.register(bench)
+            most = bench.room - cost_of_halving(self.sets, _FIRST, len(bench.validation))
+            taught = await examples_from_runs(bench, state, teacher=self.teacher, most=max(0, most))
+        pool = taught.fill_rows_from(labels)
+        pool.register(bench)
         sets = [each.with_rows(state, each.rows, self.max_examples) for each in (labels, taught) if each]
         for number in range(self.sets):
-            rows = harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
-            sets.append(harvest.with_rows(state, rows, self.max_examples))
+            rows = pool.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
+            sets.append(pool.with_rows(state, rows, self.max_examples))
         sets = list(dict.fromkeys([state, *sets]))[: self.sets]
         for each in sets:
             bench.candidate(each, state, operator="set")
-        best = await halved(bench, sets, _FIRST, "set")
-        self.entries.assign(harvest.to_json())
+        best = await successive_halving(bench, sets, _FIRST, "set")
+        self.entries.assign(pool.to_json())
         return best
 
-    async def _swapped(self, bench: Bench, state: State) -> State:
+    async def _try_swaps(self, bench: Bench, state: State) -> State:
         """Return the best of some swaps, if it gains over all validation rows."""
-        harvest, rng, slots = Harvest.from_json(self.entries.value), bench.rng("swaps"), self._slots(bench)
-        harvest.register(bench)
+        pool, rng, slots = ExamplePool.from_json(self.entries.value), bench.rng("swaps"), self._slots(bench)
+        pool.register(bench)
         await bench.evaluate(state, [row for row in bench.validation if row not in bench.scores(state)])
-        hard = await self._hard(bench, state, harvest)
-        children = [harvest.with_row(state, row, self.max_examples, rng) for row in hard[:slots]]
+        hard = await self._find_hard_rows(bench, state, pool)
+        children = [pool.with_row(state, row, self.max_examples, rng) for row in hard[:slots]]
         for child in children:
             bench.candidate(child, state, operator="swap")
         races = await bench.gather(*(bench.race(child, state, block=self.block) for child in children))
@@ -127,16 +135,16 @@ class BootstrapFewShot(FewShot):
         accepted = best is not None and gains[best] > 0
         for slot, race in enumerate(races):
             word = "accepted" if accepted and slot == best else "no_gain" if race.kept else "worse"
-            bench.log("swap", list(harvest.entries), word, race.gain, race.rows)
+            bench.log("swap", list(pool.entries), word, race.gain, race.rows)
         if not children:
-            bench.log("swap", list(harvest.entries), "perfect")
+            bench.log("swap", list(pool.entries), "perfect")
         again = [row for slot, row in enumerate(hard[:slots]) if slot != best and gains[slot] > 0]
         self.hard.assign([*again, *hard[slots:]])
         self.note(accepted)
         return children[best] if best is not None and accepted else state
 
-    async def _hard(self, bench: Bench, state: State, harvest: Harvest) -> list[str]:
-        """Return train rows that the present set misses and the harvest has entries of; those left over come first."""
+    async def _find_hard_rows(self, bench: Bench, state: State, pool: ExamplePool) -> list[str]:
+        """Return train rows that the present set misses and the pool has entries of; those left over come first."""
         unseen: list[str] = self.unseen.value
         if len(unseen) < self.probe:
             drawn = bench.rng("probe").sample(bench.train, len(bench.train))
@@ -144,6 +152,6 @@ class BootstrapFewShot(FewShot):
         probed = unseen[: self.probe]
         self.unseen.assign(unseen[self.probe :])
         await bench.evaluate(state, probed, split="train")
-        scores, useful = bench.scores(state, "train"), set(harvest.rows) - harvest.shown(state)
+        scores, useful = bench.scores(state, "train"), set(pool.rows) - pool.rows_in(state)
         missed = [row for row in probed if row in scores and scores[row] < bench.best_score]
         return [row for row in dict.fromkeys([*self.hard.value, *missed]) if row in useful]

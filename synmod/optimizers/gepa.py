@@ -8,7 +8,7 @@ from synmod.registry import register_own
 from synmod.train import Bench, real_number, whole_number
 from synmod.tree import OptState, State
 
-from .reflection import Child, Evidence, Pool, Reflective, evidence, gain_in_two_waves, minibatches
+from .reflection import Child, Evidence, Pool, Reflective, evidence, minibatch_gain, minibatches
 
 
 @register_own()
@@ -78,12 +78,12 @@ class Gepa(Reflective):
         parent = self._parent(bench, pool, front)
         batches = [rows for rows in minibatches(bench, [parent] * self.width, self.minibatch) if rows]
         found = await bench.gather(*(evidence(bench, parent, rows) for rows in batches))
-        slots = self.assigned(bench, found, joint=self.idle.value >= self.joint_after)
-        child = await self._fused(bench, await self.survivors(bench, slots))
+        slots = self.assign_slots(bench, found, joint=self.idle.value >= self.joint_after)
+        child = await self._fuse(bench, await self.survivors(bench, slots))
         if child is not None and await self.wins(bench, child, self.block, front):
             pool.keep([*pool.members(), child.state])
-        best = await self._grown(bench, pool, front)
-        self.end_step(child is not None and best == child.state)
+        best = await self._grow(bench, pool, front)
+        self.note(child is not None and best == child.state)
         return best
 
     def _parent(self, bench: Bench, pool: Pool, front: Sequence[str]) -> State:
@@ -104,32 +104,32 @@ class Gepa(Reflective):
         weights = [sum(index in each for each in fronts) if index in survivors else 0 for index in range(len(members))]
         return rng.choices(members, weights)[0] if survivors else members[0]
 
-    async def _fused(self, bench: Bench, survivors: Sequence[Child]) -> Child | None:
+    async def _fuse(self, bench: Bench, survivors: Sequence[Child]) -> Child | None:
         """Return the survivors of disjoint paths as one child, unless the best of them alone gains more."""
         ranked = sorted(survivors, key=lambda child: -child.gain)
         if not ranked:
             return None
         changes: dict[str, Json] = {}
-        joined = [child for child in ranked if _adds(changes, child.changes)]
+        joined = [child for child in ranked if _add_others(changes, child.changes)]
         best, parent = ranked[0], ranked[0].found.parent
         if len(joined) == 1:
             return best
         state = parent.replace(changes)
         bench.candidate(state, *(child.state for child in joined), operator="fusion")
         found = Evidence(parent, [row for child in survivors for row in child.found.rows], {}, ())
-        fused = Child(state, found, await gain_in_two_waves(bench, state, found))
+        fused = Child(state, found, await minibatch_gain(bench, state, found))
         return fused if fused.gain >= best.gain else best
 
-    async def _grown(self, bench: Bench, pool: Pool, front: Sequence[str]) -> State:
+    async def _grow(self, bench: Bench, pool: Pool, front: Sequence[str]) -> State:
         """Return the candidate with the highest bound; once it has the whole front it gets one more block."""
-        best = pool.ranked()[0]
+        best = pool.best_first()[0]
         known = bench.scores(best)
         if all(row in known for row in front):
             await bench.evaluate(best, [row for row in bench.validation if row not in known][: self.block])
-        return pool.ranked()[0]
+        return pool.best_first()[0]
 
 
-def _adds(changes: dict[str, Json], more: dict[str, Json]) -> bool:
+def _add_others(changes: dict[str, Json], more: dict[str, Json]) -> bool:
     """Add values of other paths to changes; whether the paths are other ones."""
     if changes.keys() & more.keys():
         return False

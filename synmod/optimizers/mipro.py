@@ -15,7 +15,7 @@ from synmod.registry import register_own
 from synmod.train import Bench, TargetKind, whole_number
 from synmod.tree import OptState, State
 
-from .harvest import harvested, labels_that_fit
+from .example_pool import examples_from_fitting_labels, examples_from_runs
 from .reflection import Reflective, evidence
 
 Choice: TypeAlias = tuple[int, ...]
@@ -100,7 +100,7 @@ class Mipro(Reflective):
         draws = self.width * min(self.block, rows)
         if not self.choices.value:
             asks = any(
-                self._asked_for(bench, path) > len(self.proposals.get(path, ())) + 1 for path in _asked_of(bench)
+                self._count_values(bench, path) > len(self.proposals.get(path, ())) + 1 for path in _text_paths(bench)
             )
             return draws + rows + (len(bench.train) if asks or self.max_examples else 0)
         end = sum(len(self._missing(bench, choice)) for choice in self.best.value)
@@ -110,13 +110,13 @@ class Mipro(Reflective):
         """Take one step; return the combination of which most is expected."""
         if not self.choices.value:
             self.choices.assign(await self._values(bench, state))
-        await bench.evaluate(self._made(bench), bench.validation)
+        await bench.evaluate(self._combine(bench), bench.validation)
         modules = [bench.targets[path].module for path in self.choices.value]
         model = LinearScores(modules, [len(values) for values in self.choices.value.values()], bench.width)
         for observed in self.seen.value:
             model.observe(*observed)
-        drawn = self._drawn(bench, model)
-        await bench.gather(*(bench.evaluate(self._made(bench, choice), rows) for choice, rows in drawn.items()))
+        drawn = self._draw(bench, model)
+        await bench.gather(*(bench.evaluate(self._combine(bench, choice), rows) for choice, rows in drawn.items()))
         for choice, rows in drawn.items():
             if gains := self._gains(bench, choice, rows):
                 mean = fsum(gains) / len(gains)
@@ -125,38 +125,38 @@ class Mipro(Reflective):
         expected, seen = model.weights(), dict.fromkeys(tuple(choice) for choice, _, _ in self.seen.value)
         gains = {self._present: 0.0} | {choice: model.gain(expected, choice) for choice in seen}
         ranked = sorted(gains, key=lambda choice: -gains[choice])
-        return self._taken(bench, state, ranked)
+        return self._end_step(bench, state, ranked)
 
-    def _drawn(self, bench: Bench, model: LinearScores) -> dict[Choice, list[str]]:
+    def _draw(self, bench: Bench, model: LinearScores) -> dict[Choice, list[str]]:
         """Draw combinations with rows left, and return the next rows of each."""
         rng, drawn = bench.rng("draws"), dict[Choice, list[str]]()
         for _ in range(_REDRAWS * self.width):
             choice = model.best(model.weights(rng), rng)
             if rows := self._missing(bench, choice):
                 drawn[choice] = rows[: self.block]
-                bench.candidate(self._made(bench, choice), bench.seed, operator="draw")
+                bench.candidate(self._combine(bench, choice), bench.seed, operator="draw")
             if len(drawn) == self.width:
                 break
         return drawn
 
-    def _taken(self, bench: Bench, state: State, ranked: Sequence[Choice]) -> State:
+    def _end_step(self, bench: Bench, state: State, ranked: Sequence[Choice]) -> State:
         """Note what a step came to; return the best combination."""
-        best, gains = self._made(bench, ranked[0]), self._gains(bench, ranked[0], bench.validation)
+        best, gains = self._combine(bench, ranked[0]), self._gains(bench, ranked[0], bench.validation)
         word = "no_gain" if best == state else "accepted"
         bench.log("draws", state.diff(best), word, fsum(gains), len(gains))
         self.best.assign([list(choice) for choice in ranked[:_FINALISTS]])
         self.taken.assign(self.taken.value + 1)
-        self.end_step(best != state)
+        self.note(best != state)
         return best
 
     async def finish(self, state: State, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Return the best of those of which most is expected, proved on all validation rows; else the seed."""
-        await bench.complete_validation([self._made(bench, choice) for choice in self.best.value])
+        await bench.complete_validation([self._combine(bench, choice) for choice in self.best.value])
         best, most = bench.seed, 0.0
         for choice in self.best.value:
             gain = fsum(self._gains(bench, choice, bench.validation))
             if gain > most and not self._missing(bench, choice):
-                best, most = self._made(bench, choice), gain
+                best, most = self._combine(bench, choice), gain
         return best
 
     # -- combinations -------------------------------------------------------------------------------------------------
@@ -166,19 +166,19 @@ class Mipro(Reflective):
         """The combination of the present values, which stand first."""
         return (0,) * len(self.choices.value)
 
-    def _made(self, bench: Bench, choice: Sequence[int] | None = None) -> State:
+    def _combine(self, bench: Bench, choice: Sequence[int] | None = None) -> State:
         """Return a combination as a State."""
         chosen = zip(self.choices.value.items(), choice or self._present, strict=True)
         return bench.seed.replace({path: values[number] for (path, values), number in chosen})
 
     def _missing(self, bench: Bench, choice: Sequence[int]) -> list[str]:
         """Return the validation rows that a combination has no score of."""
-        scores = bench.scores(self._made(bench, choice))
+        scores = bench.scores(self._combine(bench, choice))
         return [row for row in bench.validation if row not in scores]
 
     def _gains(self, bench: Bench, choice: Sequence[int], rows: Sequence[str]) -> list[float]:
         """Return what a combination gains over the present values, on those rows that both were run on."""
-        old, new = bench.scores(self._made(bench)), bench.scores(self._made(bench, choice))
+        old, new = bench.scores(self._combine(bench)), bench.scores(self._combine(bench, choice))
         return [new[row] - old[row] for row in rows if row in new and row in old]
 
     # -- what there is to choose from ---------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Mipro(Reflective):
         Raises:
             TrainerError: There is nothing to choose, or proposals for something else.
         """
-        paths = _asked_of(bench)
+        paths = _text_paths(bench)
         for path, proposals in self.proposals.items():
             if path not in paths:
                 raise TrainerError(
@@ -207,7 +207,7 @@ class Mipro(Reflective):
         found |= dict(zip(paths, texts, strict=True))
         values = {path: found[path] for path in bench.targets if len(found.get(path, ())) > 1}
         if not values:
-            error = self.asked.value.get("error")
+            error = bench.proposal_error
             raise TrainerError(
                 "Mipro has nothing to choose from: there are no proposals, no row makes an example, and the proposer "
                 f"gave no text{f': {error}' if error else '.'}"
@@ -218,20 +218,20 @@ class Mipro(Reflective):
         """Return sets of examples by path: the present one, labels where they fit, the first harvested, random ones."""
         if not self.max_examples or not any(target.kind == "examples" for target in bench.targets.values()):
             return {}
-        harvest = await labels_that_fit(bench, state, self.block) or await harvested(bench, state)
-        if not harvest:
+        pool = await examples_from_fitting_labels(bench, state, self.block) or await examples_from_runs(bench, state)
+        if not pool:
             return {}
-        harvest.register(bench)
-        drawn = [harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
-        states = [harvest.with_rows(state, rows, self.max_examples) for rows in (harvest.rows, *drawn)]
-        values = {path: [each[path].value for each in (state, *states)] for path in harvest.entries}
+        pool.register(bench)
+        drawn = [pool.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
+        states = [pool.with_rows(state, rows, self.max_examples) for rows in (pool.rows, *drawn)]
+        values = {path: [each[path].value for each in (state, *states)] for path in pool.entries}
         return {path: _distinct(each)[: self.sets] for path, each in values.items()}
 
     async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
         """Return values for one path: the present one, the proposals, and what is missing from a model."""
         given: list[Json] = [state[path].value, *_members(bench.targets[path].schema), *self.proposals.get(path, ())]
         texts = _distinct(given)
-        for number in range(self._asked_for(bench, path) - len(texts)):
+        for number in range(self._count_values(bench, path) - len(texts)):
             self.tried.assign({**self.tried.value, path: texts[1:]})
             found = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
             made = await self.child(bench, found, [path], _HINTS[number % len(_HINTS)])
@@ -239,7 +239,7 @@ class Mipro(Reflective):
                 texts.append(made[path].value)
         return texts
 
-    def _asked_for(self, bench: Bench, path: str) -> int:
+    def _count_values(self, bench: Bench, path: str) -> int:
         """Return how many values of a path there should be, where a model must give those that are missing."""
         is_given = bool(self.proposals) or bool(_members(bench.targets[path].schema))
         return (0 if is_given else _VALUES) if self.instructions is None else self.instructions
@@ -252,7 +252,7 @@ class Mipro(Reflective):
         return [*failing, *(row for row in rows if row not in failing)][:_RECORDS]
 
 
-def _asked_of(bench: Bench) -> list[str]:
+def _text_paths(bench: Bench) -> list[str]:
     """Return the paths of instructions and other values."""
     return [path for path, target in bench.targets.items() if target.kind != "examples"]
 

@@ -77,27 +77,27 @@ class Omega(Reflective):
         """Take one step; return the candidate with the highest bound."""
         pool, first = Pool(self.pool, bench, self.lcb), bench.validation[: self.block]
         await bench.evaluate(bench.seed, first)
-        incumbent = pool.ranked()[0]
-        mixed, parents = self._drawn(bench, pool)
+        incumbent = pool.best_first()[0]
+        mixed, parents = self._draw(bench, pool)
         batches = minibatches(bench, parents, self.minibatch)
         pairs = [(parent, rows) for parent, rows in zip(parents, batches, strict=True) if rows]
         found = await bench.gather(*(evidence(bench, parent, rows) for parent, rows in pairs))
-        mutated = await self.survivors(bench, self.assigned(bench, found, joint=self.idle.value > 0))
+        mutated = await self.survivors(bench, self.assign_slots(bench, found, joint=self.idle.value > 0))
         children = list(dict.fromkeys([*mixed, *(child.state for child in mutated)]))
         await bench.gather(*(bench.evaluate(child, first) for child in children))
         pool.keep([*pool.members(), *children])
-        await bench.gather(*(self._grown(bench, member) for member in pool.ranked()[:3]))
-        pool.keep(self._surviving(pool))
-        members, best = pool.members(), pool.ranked()[0]
+        await bench.gather(*(self._grow(bench, member) for member in pool.best_first()[:3]))
+        pool.keep(self._select_survivors(pool))
+        members, best = pool.members(), pool.best_first()[0]
         for child in mutated:
             self.remember(child, accepted=child.state in members)
         for child in children:
             word = "accepted" if child in members else "worse"
             bench.log("crossover" if child in mixed else "reflect", bench.seed.diff(child), word, rows=len(first))
-        self.end_step(best != incumbent)
+        self.note(best != incumbent)
         return best
 
-    def _drawn(self, bench: Bench, pool: Pool) -> tuple[list[State], list[State]]:
+    def _draw(self, bench: Bench, pool: Pool) -> tuple[list[State], list[State]]:
         """Return new mixtures of two members, and the parents of the slots that reflect."""
         mixed: list[State] = []
         parents: list[State] = []
@@ -124,14 +124,14 @@ class Omega(Reflective):
         heat = max(self.temperature * bench.width, 1e-9)
         return rng.choices(members, [exp((bound - max(bounds)) / heat) for bound in bounds])[0]
 
-    async def _grown(self, bench: Bench, member: State) -> None:
+    async def _grow(self, bench: Bench, member: State) -> None:
         """Run a member on one more block of validation rows."""
         known = bench.scores(member)
         await bench.evaluate(member, [row for row in bench.validation if row not in known][: self.block])
 
-    def _surviving(self, pool: Pool) -> list[State]:
+    def _select_survivors(self, pool: Pool) -> list[State]:
         """Return the members that are furthest from their nearest better ones, oldest first; the best always."""
-        ranked = pool.ranked()
+        ranked = pool.best_first()
         counts = [_features(member) for member in ranked]
         fitness: dict[State, float] = {}
         for place, member in enumerate(ranked):

@@ -7,7 +7,14 @@ from synmod.registry import register_own
 from synmod.train import Bench, real_number, whole_number
 from synmod.tree import OptState, State
 
-from .harvest import FewShot, halved, halving_cost, harvested, labelled, labels_that_fit
+from .example_pool import (
+    FewShot,
+    cost_of_halving,
+    examples_from_fitting_labels,
+    examples_from_labels,
+    examples_from_runs,
+    successive_halving,
+)
 
 
 @register_own()
@@ -46,23 +53,23 @@ class RandomFewShot(FewShot):
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Draw the sets and return the best."""
-        most = bench.room - halving_cost(self.sets, self.first, len(bench.validation))
-        harvest = await labels_that_fit(bench, state, self.first)
-        harvest = harvest or await harvested(bench, state, threshold=self.threshold, most=max(0, most))
-        harvest.register(bench)
+        most = bench.room - cost_of_halving(self.sets, self.first, len(bench.validation))
+        pool = await examples_from_fitting_labels(bench, state, self.first)
+        pool = pool or await examples_from_runs(bench, state, threshold=self.threshold, most=max(0, most))
+        pool.register(bench)
         states = [state]
         for number in range(1, self.sets):
-            rows = harvest.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
-            states.append(harvest.with_rows(state, rows, self.max_examples))
+            rows = pool.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
+            states.append(pool.with_rows(state, rows, self.max_examples))
             bench.candidate(states[-1], state, operator="random set")
-        best = await halved(bench, states, self.first, "random set")
+        best = await successive_halving(bench, states, self.first, "random set")
         self.searched.assign(True)
         return best
 
     def step_cost(self, bench: Bench) -> int:
-        """Return the rollouts of the harvest and of the halving."""
-        harvest = 0 if labelled(bench) else len(bench.train)
-        return harvest + halving_cost(self.sets, self.first, len(bench.validation))
+        """Return the rollouts of the pool and of the halving."""
+        runs = 0 if examples_from_labels(bench) else len(bench.train)
+        return runs + cost_of_halving(self.sets, self.first, len(bench.validation))
 
     @property
     def done(self) -> bool:

@@ -57,7 +57,7 @@ class Reflect(Reflective):
     async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
         """Take one step; return the child if it is kept."""
         proved = self.accept == "gain"
-        found = await evidence(bench, state, bench.batch) if proved else self._told(bench, state, feedback)
+        found = await evidence(bench, state, bench.batch) if proved else self._read_batch(bench, state, feedback)
         child = None
         if not found.blame:
             bench.log("reflect", [], "perfect", rows=len(bench.batch))
@@ -69,10 +69,10 @@ class Reflect(Reflective):
             if child is not None:
                 bench.log("reflect", found.blame, "accepted")
                 self.remember(Child(child, found, 0.0), accepted=True)
-        self.end_step(child is not None)
+        self.note(child is not None)
         return state if child is None else child
 
-    def _told(self, bench: Bench, state: State, feedback: FeedbackByPath) -> Evidence:
+    def _read_batch(self, bench: Bench, state: State, feedback: FeedbackByPath) -> Evidence:
         """Return what the batch says: a score below the best is blamed, or any critique that has no score."""
 
         def blames(item: FeedbackItem) -> bool:

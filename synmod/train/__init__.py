@@ -19,7 +19,7 @@ from .examples import load_examples, rows_without_targets, training_rows
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
-    Optimizer, Proposer, ReflectionInputs, characters_of, most_characters, optimizer_from, real_number, whole_number,
+    Optimizer, Proposer, ReflectionInputs, optimizer_from, real_number, records_of, whole_number,
 )
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Ran, Rollout, RunRow, run_once
 from .rows import Example, Several, as_json, inputs_for
@@ -31,7 +31,7 @@ __all__ = [
     "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
     "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "Proposer", "Race", "Ran",
     "ReflectionInputs", "Rollout", "Run", "RunRow", "Several", "Target", "TargetKind", "Trainer", "as_json",
-    "callbacks", "characters_of", "crossover", "evaluate", "inputs_for", "latest_checkpoint",
-    "list_checkpoints", "load_examples", "mean", "metrics", "most_characters", "optimizer_from", "predicted",
-    "real_number", "rewards", "rows_without_targets", "run_once", "training_rows", "whole_number",
+    "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint",
+    "list_checkpoints", "load_examples", "mean", "metrics", "optimizer_from", "predicted",
+    "real_number", "records_of", "rewards", "rows_without_targets", "run_once", "training_rows", "whole_number",
 ]

@@ -13,20 +13,28 @@ from random import Random
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from synmod.cache import key_of
-from synmod.data import JsonDataModel, Schema, parts_of, schema_of, thaw
-from synmod.errors import BudgetExceeded, EvaluationError, TrainerError
+from synmod.data import JsonDataModel, Schema, dump_json, parts_of, schema_of, thaw
+from synmod.errors import (
+    AuthError,
+    BudgetExceeded,
+    ConfigError,
+    EvaluationError,
+    JournalError,
+    TrainerError,
+    UnboundModelError,
+)
 from synmod.flow import together
 from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, models_in_force, sample_number
 from synmod.module import Module, build
-from synmod.scope import phase, track_usage
+from synmod.scope import caused_by_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .batches import ROW
 from .candidates import Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .history import Ledger
-from .optimizer import Optimizer, check_reward
+from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Ran, Rollout
 from .rows import Example, as_json
 from .runs import Key, Runner, identity_of
@@ -50,15 +58,15 @@ class Bench:
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
         outputs: The schemas of what the program returns.
-        run_seed: What `rng` draws from.
+        run_seed: The seed of `rng`.
         optimizer: Whose bench it is.
 
     Attributes:
-        advice: What to do after a failure, and what is kept of the run.
+        advice: A sentence on how to go on after a failure.
         best_score: The highest score there is.
         seed: The values that the run began with.
         targets: The Variables that may change, by path text.
-        task: What the program is for.
+        task: The description of the program.
         width: The width of the range of scores.
 
     Source: GEPA's adapter; differs: deterministic under concurrency, exact budgets.
@@ -91,6 +99,7 @@ class Bench:
         """Where others wait for a rollout; None where nobody does."""
         self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._made_from: dict[tuple[str, str], set[str]] = {}
+        self._proposer = optimizer.proposer or Proposer(optimizer.language_model)
         self._outage = _OutageCheck(min(_FIRST_ROWS, len(self.validation)), self.advice)
 
     @property
@@ -123,11 +132,16 @@ class Bench:
         """How many rollouts may still be taken, beside those that the end needs."""
         return self._ledger.room
 
+    @property
+    def proposal_error(self) -> str:
+        """Why a proposal of this step failed; "" where none did."""
+        return self._ledger.proposal_error
+
     def example(self, row: str, split: Split = "train") -> Example:
         """Return a row."""
         return self._examples[split][row]
 
-    def expected(self, row: str) -> Json:
+    def target_of(self, row: str) -> Json:
         """Return the target of a train row as JSON; a label stands under the only field that the program returns."""
         target = as_json(self.example(row).target)
         is_whole = self._field is None or target is None or is_object(target)
@@ -163,7 +177,7 @@ class Bench:
         Args:
             state: Values of the targets.
             *parents: What it was made of.
-            operator: What made it.
+            operator: The operation that made it.
         """
         self._pool.note(state, self._ledger.next_place(), parents, operator)
 
@@ -181,7 +195,7 @@ class Bench:
         """Note of which train row an entry of an examples Variable was made: that row never sees it."""
         self._made_from.setdefault((path, key_of({"entry": entry})), set()).add(row)
 
-    def _guarded(self, state: State, row: str) -> State:
+    def _hide_answers(self, state: State, row: str) -> State:
         """Return a State without the examples that show a train row: made from it, or of equal inputs."""
         changes: dict[str, Json] = {}
         inputs = as_json(self._examples["train"][row].inputs)
@@ -226,7 +240,7 @@ class Bench:
         Raises:
             BudgetExceeded: They do not fit into the room; nothing was run.
             EvaluationError: Too many rollouts have no score, through an outage or a broken reward.
-            TrainerError: An id is that of no row, or the optimizer compares scores and there is no reward.
+            TrainerError: An id is that of no row, or the optimizer compares scores and has no reward.
             StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
@@ -241,7 +255,7 @@ class Bench:
             taught = state_of(self._runner.program).replace(teacher)
             run_as |= State.of_leaves({path: leaf for path, leaf in taught.items() if path_str(path) in teacher})
         train = self._examples["train"]  # a row of both splits is guarded in both
-        shown = [(rows[row], self._guarded(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids]
+        shown = [(rows[row], self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids]
         jobs = [
             (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
             for example, overlay in shown
@@ -336,8 +350,8 @@ class Bench:
         It is retired as soon as its mean difference lies more than a standard error below zero.
 
         Args:
-            challenger: What may be better.
-            incumbent: What it is compared with.
+            challenger: The State that may be better.
+            incumbent: The State that it must beat.
             block: Rows at a time.
             ids: The rows; None for all validation rows.
 
@@ -375,7 +389,7 @@ class Bench:
         Without a reward the present State stays.
 
         Args:
-            state: What the program holds.
+            state: The State of the program.
             most_rows: Whether to prove those that were run on the most rows, rather than those of the highest means.
         """
         if self._runner.reward is None:
@@ -409,7 +423,7 @@ class Bench:
     # -- models and words ---------------------------------------------------------------------------------------------
 
     async def ask(self, module: Module, inputs: Any) -> JsonDataModel[Any]:
-        """Return the output of a module, called in phase `optimizer`; recorded, and drawn anew at each place.
+        """Return the output of a module, called in phase `optimizer`; recorded, and a new draw at each place.
 
         Args:
             module: Such as a `Proposer`.
@@ -417,7 +431,7 @@ class Bench:
 
         Raises:
             JournalError: The answer cannot be recorded.
-            Exception: What the call raised; nothing is recorded then.
+            Exception: Any error of the call; nothing is recorded then.
         """
         place = [self._run_seed, *self._ledger.next_place()]
         if not module.built:
@@ -436,18 +450,79 @@ class Bench:
         self._ledger.pay(piece["usage"])
         return piece["outputs"]
 
+    async def propose(
+        self,
+        state: State,
+        path: str,
+        evidence: Sequence[Rollout] | Sequence[FeedbackItem],
+        *,
+        rows: Sequence[str] | None = None,
+        accepted: Sequence[Json] = (),
+        tried: Sequence[Json] = (),
+        hint: str = "",
+    ) -> Json | None:
+        """Return a better value of a target, from the optimizer's proposer; None where it gave none that can be used.
+
+        A value that misses its schema, is too long, repeats the prompt or was tried before is requested once more, with
+        the reason. Each such answer, and each failed call, is a line of the log.
+
+        Args:
+            state: Values of the targets.
+            path: The target.
+            evidence: Calls of the State on train rows: rollouts that were run with `calls=True`, or the feedback on
+                the calls of the target's module, as `update` receives it.
+            rows: The rows that feedback is numbered by; None for the present batch.
+            accepted: Values of the target that were better than those before them.
+            tried: Values of the target that were tried.
+            hint: A further request to the model.
+
+        Raises:
+            TrainerError: The path is not that of a target.
+            EvaluationError: The model cannot be called at all: no key, no model.
+            JournalError: The answer cannot be recorded.
+        """
+        check_choice("bench.propose: path", path, [*self.targets], error=TrainerError)
+        rollouts = [item for item in evidence if isinstance(item, Rollout)]
+        items = [item for item in evidence if isinstance(item, FeedbackItem)]
+        if rollouts:
+            rows, items = [rollout.id for rollout in rollouts], (await self.feedback(rollouts))[path]
+        expected = [self.target_of(row) for row in (self.batch if rows is None else rows)]
+        records, current = records_of(items, self.best_score, expected), state[path].value
+        for _ in range(2):
+            inputs = proposer_inputs(self, state, path, records, accepted, tried, hint)
+            try:
+                value: Json = (await self.ask(self._proposer, inputs))["value"]
+            except Exception as error:
+                if caused_by_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError):
+                    raise
+                if isinstance(error, AuthError | ConfigError | UnboundModelError):
+                    cause = str(error).rstrip(".")
+                    raise EvaluationError(f"the proposer cannot be asked: {cause}. {self.advice}") from error
+                self.log("reflect", [path], "failed")
+                self._ledger.note_proposal(f"{type(error).__name__}: {error}")
+                return None
+            self._ledger.note_proposal()
+            fault = fault_of_proposal(self._proposer, self.targets[path], value, current, hint)
+            if fault is None and self.knows(state.replace({path: value})):
+                fault = "duplicate", "was tried before"
+            if fault is None:
+                return value
+            self.log("reflect", [path], fault[0])
+            hint = f"{hint} Your last answer {fault[1]}: write another one. It was {dump_json(value):.600}".strip()
+        return None
+
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return the feedback of each target's module on rollouts that were run with `calls=True`."""
         return await self._routing.items(rollouts)
 
-    def blamed(self, feedback: FeedbackByPath, rollouts: Iterable[Rollout]) -> dict[str, int]:
+    def count_blame(self, feedback: FeedbackByPath, rollouts: Iterable[Rollout]) -> dict[str, int]:
         """Return how many failing rollouts blame each target: those that their `parts` address, else all reached.
 
         Args:
-            feedback: What `feedback` returned for them.
+            feedback: The result of `feedback` for them.
             rollouts: The rollouts.
         """
-        return self._routing.blamed(feedback, rollouts, self.best_score)
+        return self._routing.count_blame(feedback, rollouts, self.best_score)
 
     def log(self, operator: str, paths: Iterable[str], word: Word, gain: float = 0.0, rows: int = 0) -> None:
         """Write one line: what was tried, on which paths, and what became of it.
@@ -468,8 +543,8 @@ class TrainingRun(NamedTuple):
     """A run that is open.
 
     Attributes:
-        bench: What its optimizer uses.
-        ledger: What it did so far.
+        bench: For its optimizer.
+        ledger: The record of its work so far.
         runner: Runs its rows.
     """
 
@@ -483,7 +558,7 @@ class _OutageCheck:
 
     Args:
         first: How many of the seed's first rollouts are watched.
-        advice: What to do then.
+        advice: The last sentence of the error.
     """
 
     def __init__(self, first: int, advice: str) -> None:

@@ -26,11 +26,11 @@ class Moment(NamedTuple):
     """Where a run is.
 
     Attributes:
-        trainer: What runs.
+        trainer: The trainer.
         epoch: Number of the epoch, from 0.
         step: Number of the step, from 0.
         logs: Numbers so far, by name.
-        spent: What the run took so far.
+        spent: The price of the run so far.
         replayed: Whether a resumed run is still catching up, and pays for nothing.
         candidate: The one that was accepted, for `on_candidate`.
         budget: How many rollouts the run may take.
@@ -120,7 +120,7 @@ class EarlyStopping(Callback):
         monitor: The number that counts, by its name in the logs.
         mode: Whether more or less of it is better.
         patience: Epochs without an improvement.
-        min_delta: What an improvement is at least.
+        min_delta: The least improvement that counts.
 
     Raises:
         TrainerError: (at the end of an epoch) The logs have no such number; lists those they have.
@@ -143,7 +143,7 @@ class EarlyStopping(Callback):
         self._waited = 0
 
     def on_train_begin(self, moment: Moment) -> None:  # noqa: ARG002
-        """Begin anew."""
+        """Reset the count."""
         self._best, self._waited, self.stopped = None, 0, None
 
     def on_epoch_end(self, moment: Moment) -> None:
@@ -167,7 +167,7 @@ class EarlyStopping(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes one line per epoch, at once; a run that is resumed begins the file anew, since it replays.
+    """Writes one line per epoch, at once; a run that is resumed writes the file from the beginning, since it replays.
 
     Args:
         path: The file.
@@ -257,7 +257,7 @@ def module_checkpoint(
     """Return an epoch-end callback that lets a trainer save a checkpoint.
 
     Args:
-        trainer: What is saved.
+        trainer: The trainer to save.
         prefix: As in `Trainer.save_checkpoint`; epoch n is saved as number n + 1.
         period: Every which number is saved.
         save_optimizer_states: Whether the states of the optimizer are saved, too.
@@ -305,7 +305,7 @@ class MonitorRecord:
     Attributes:
         step: Which `tic` it was, from 0.
         name: `path:input` or `path:output` of a module, or the path of a Variable.
-        stat: What `stat_func` returned.
+        stat: The result of `stat_func`.
         row: Number of the row in its batch or evaluation; None for Variables, and for calls outside of both.
 
     Example:
@@ -370,7 +370,7 @@ class Monitor(scope.Hook):
         """End a step; return what was noted in it, by row, and the Variables last.
 
         Raises:
-            Exception: What `stat_func` raised.
+            Exception: Any error of `stat_func`.
         """
         if not self.activated:
             return []

@@ -28,7 +28,7 @@ class Target(NamedTuple):
     Attributes:
         path: Its path.
         module: Path of the module that owns it.
-        schema: What its values satisfy.
+        schema: The schema of its values.
         description: Its description.
         kind: `examples` (objects with `inputs` and `outputs`), `instruction` (a string) or `value` (any other JSON).
     """
@@ -66,7 +66,7 @@ class Candidate:
         id: `c0` is the seed.
         state: The values.
         parents: Ids of the candidates that it was made of.
-        operator: What made it.
+        operator: The operation that made it.
         step: In which step.
         scores: `{split: {row id: score}}`.
 
@@ -174,10 +174,10 @@ class CandidateRecord:
         order: The first place where it was noted.
         made: Where what made it was first noted; empty until then.
         parents: Fingerprints of what it was made of.
-        operator: What made it.
-        rollouts: What was run, by split, row and sample.
+        operator: The operation that made it.
+        rollouts: The rollouts so far, by split, row and sample.
         scores: The mean score of each row that has one, by split.
-        tokens: What these used.
+        tokens: The tokens that these used.
     """
 
     state: State
@@ -242,8 +242,8 @@ class CandidatePool:
         Args:
             state: Values of the targets.
             place: Where in the run it is noted.
-            parents: What it was made of.
-            operator: What made it.
+            parents: The States that it was made of.
+            operator: The operation that made it.
         """
         state = self.complete(state)
         record = self._records.setdefault(state.fingerprint, CandidateRecord(state, place))
@@ -275,7 +275,7 @@ class CandidatePool:
         """Return the validation rows that a candidate was not run on."""
         return [row for row in self._validation if row not in record.rollouts["validation"]]
 
-    def validated(self, state: State) -> list[Rollout]:
+    def validation_rollouts(self, state: State) -> list[Rollout]:
         """Return a State's rollouts on validation rows, in the order of the rows."""
         record = self.find(state)
         runs = {} if record is None else record.rollouts["validation"]
@@ -293,7 +293,7 @@ class CandidatePool:
     def finalists(self, *, most_rows: bool = False) -> list[CandidateRecord]:
         """Return what is completed at the end: the seed, which the others must beat, the best one, then the next ones.
 
-        A State that the program has held and that was not run stands behind the best one: it may be better.
+        A State that the program has held and that was not run is second to the best one: it may be better.
         """
         ranked = self.ranking()
         if most_rows:
@@ -301,13 +301,13 @@ class CandidatePool:
         unknown = [record for record in reversed(self._current) if not record.compared]
         return list(dict.fromkeys((self.seed, *[*ranked[:1], *unknown, *ranked[1:]][:_FINALISTS])))
 
-    def evaluated(self) -> list[CandidateRecord]:
+    def with_scores(self) -> list[CandidateRecord]:
         """Return the seed and what was run on validation rows."""
         return [record for record in self._records.values() if record.compared or record is self.seed]
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return the seed, `c0`, and what was run on validation rows, in the order in which they were made."""
-        records = sorted(self.evaluated(), key=lambda record: record.order)
+        records = sorted(self.with_scores(), key=lambda record: record.order)
         names = {record.state.fingerprint: f"c{number}" for number, record in enumerate(records)}
         return tuple(
             Candidate(

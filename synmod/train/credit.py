@@ -26,7 +26,7 @@ class FeedbackItem:
         path: The module, below the program.
         inputs: As JSON.
         outputs: As JSON; None where the call failed.
-        feedback: What was routed to it.
+        feedback: The part of it that concerns this call.
 
     Example:
         >>> FeedbackItem(0, "writer", {"q": "?"}, {"a": "!"}, Feedback(0.0, "Too short.")).feedback.critique
@@ -108,7 +108,7 @@ class Routing:
             told: dict[str | None, Feedback] = {None: rollout.feedback}
             for call in rollout.calls:
                 feedback = told[call.parent_id]
-                told[call.call_id] = await self._routed(call, feedback)
+                told[call.call_id] = await self._route(call, feedback)
                 if feedback.parts:  # one that addresses a module stands in place of the critique
                     own = self._parts(feedback, call.path)
                     feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
@@ -122,13 +122,13 @@ class Routing:
         aliases = self._aliases.get(path, [path])
         return [text for key, text in feedback.parts.items() if any(matches(key, alias) for alias in aliases)]
 
-    def blamed(
+    def count_blame(
         self, items: Mapping[str, tuple[FeedbackItem, ...]], rollouts: Iterable[Rollout], best: float
     ) -> dict[str, int]:
         """Return how many failing rows blame each target: those their `parts` address, without parts all reached.
 
         Args:
-            items: What `items` returned for the rollouts.
+            items: The result of `items` for the rollouts.
             rollouts: The rows.
             best: The highest score there is; a row below it fails.
         """
@@ -145,7 +145,7 @@ class Routing:
                 counts[path] = len(rows)
         return counts
 
-    async def _routed(self, call: CallRecord, feedback: Feedback) -> Feedback:
+    async def _route(self, call: CallRecord, feedback: Feedback) -> Feedback:
         """Return the feedback for the calls below a call: the same, unless its module routes it."""
         module: Any = self._routers.get(call.path)
         if module is None:

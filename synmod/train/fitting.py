@@ -42,7 +42,7 @@ class BatchEndParam:
         epoch: Number of the epoch.
         nbatch: Number of the batch in it.
         eval_metric: The metrics, as they are.
-        trainer: What runs.
+        trainer: The trainer.
 
     Source: MXNet's `BatchEndParam`.
     """
@@ -115,8 +115,8 @@ async def fit(
     JSON as id.
 
     Args:
-        trainer: What trains.
-        train: Batches, anew in each epoch.
+        trainer: The trainer.
+        train: Batches, read once per epoch.
         eval_data: Validation rows, or batches of them; None lets the train rows serve, with a warning.
         eval_metric: A metric or a list of them, in the forms of `sm.evaluate`; the History has them for train rows, and
             with `val_` before their names for validation rows.
@@ -129,8 +129,8 @@ async def fit(
         params: As in `init_params`.
         aux: As in `init_params`.
         allow_missing: As in `init_params`.
-        force_rebind: Whether a trainer that is bound is bound anew.
-        force_init: Whether what is initialised is initialised anew.
+        force_rebind: Whether to bind a trainer again.
+        force_init: Whether to initialise values again.
         monitor: A `Monitor` that looks into each step.
         batch_end_callback: One function or a list; each gets a `BatchEndParam`, after each step.
         epoch_end_callback: One function or a list; each gets `(epoch, program, params, aux)`.
@@ -243,7 +243,7 @@ class _Fitting:
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
             self.journal: runs.Journal = journal
-            finished = self._finished(await journal.read(result) or {})
+            finished = self._read_finished(await journal.read(result) or {})
             if finished is not None:
                 return finished
             history = await self._run()
@@ -251,7 +251,7 @@ class _Fitting:
                 await journal.write(result, {**self._values(), "history": history.record()})
             return history
 
-    def _finished(self, record: Mapping[str, Any]) -> History | None:
+    def _read_finished(self, record: Mapping[str, Any]) -> History | None:
         """Return the History of a run that is over, whose values are held again; None where the record has none."""
         try:
             history = History.of_record(record["history"], self.seed)
@@ -276,8 +276,8 @@ class _Fitting:
             self.optimizer, self.examples, self.limits, self.journal, measures if functions else None
         )
         self._check_budget()
-        await self._tell("on_train_begin")
-        with self._limited() as self.account:
+        await self._notify("on_train_begin")
+        with self._limit_usage() as self.account:
             async with runner.on(self.executor):
                 stopped = await self._steps()
                 await self._finish()
@@ -287,7 +287,7 @@ class _Fitting:
         history = History(
             self.history, candidates=candidates, best=best, lines=ledger.lines, spent=ledger.spent(), stopped=stopped
         )
-        await self._tell("on_train_end")
+        await self._notify("on_train_end")
         return history
 
     def _current_state(self) -> tree.State:
@@ -334,7 +334,7 @@ class _Fitting:
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
-    def _limited(self) -> AbstractContextManager[scope.Account | None]:
+    def _limit_usage(self) -> AbstractContextManager[scope.Account | None]:
         """Return a block that holds model calls, tokens and dollars to what earlier processes left of them.
 
         `Runner` holds the time.
@@ -399,7 +399,7 @@ class _Fitting:
     async def _steps(self) -> Stopped:
         """Take steps until there is a reason to stop; return it."""
         while self.epochs is None or self.epoch < self.epochs.stop:
-            await self._tell("on_epoch_begin")
+            await self._notify("on_epoch_begin")
             began, first = self.clock.now(), self.step
             self.ledger.begin_epoch()
             self.trained = _Tally(self.metrics)
@@ -413,7 +413,7 @@ class _Fitting:
             if self.step > first:
                 await self._end_epoch(began)
                 self.epoch += 1
-                stopped = stopped or self._told_to_stop()
+                stopped = stopped or self._stop_of_callbacks()
             if stopped:
                 return stopped
         return "epochs"
@@ -435,7 +435,7 @@ class _Fitting:
             )  # fmt: skip
         return is_idle
 
-    def _told_to_stop(self) -> Stopped | None:
+    def _stop_of_callbacks(self) -> Stopped | None:
         """Return whether a callback ends the run."""
         return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
@@ -445,7 +445,7 @@ class _Fitting:
         await leaves.aio.checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
-        if not await self._turn(batch):
+        if not await self._run_optimizer(batch):
             return "budget"
         if self.monitor is not None:
             self.monitor.toc_print()
@@ -454,19 +454,19 @@ class _Fitting:
         self.step += 1
         await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
-            await self._tell("on_candidate")
-        await self._tell("on_step_end")
-        return self._told_to_stop()
+            await self._notify("on_candidate")
+        await self._notify("on_step_end")
+        return self._stop_of_callbacks()
 
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
         before = self._current_state()
         self.ledger.begin(self.ledger.step + 1, is_last=True)
-        if not await self._turn(None):
+        if not await self._run_optimizer(None):
             tree.update(self.trainer.program, await self.bench.best_on_validation(before))
         await self._hold(before)
 
-    async def _turn(self, batch: Sequence[str] | None) -> bool:
+    async def _run_optimizer(self, batch: Sequence[str] | None) -> bool:
         """Let the optimizer take a step on a batch, or finish where there is none; return whether the budget sufficed.
 
         Raises:
@@ -479,6 +479,7 @@ class _Fitting:
                     rollouts = await bench.evaluate(self._current_state(), batch, split="train", calls=True)
                     feedback = trainer.feedback = trainer.requested(await bench.feedback(rollouts))
                 await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
+                self.ledger.check_proposals(type(self.optimizer).__name__)
         except errors.BudgetExceeded as error:
             if error.account not in (None, self.account):
                 raise
@@ -490,16 +491,16 @@ class _Fitting:
     def _measure(self) -> None:
         """Count what a step has run in the metrics: train rows, and validation rows of the present State."""
         present = self._current_state()
-        self.trained.count(self.ledger.trained())
+        self.trained.count(self.ledger.train_rollouts())
         tally = self.validated.setdefault(present.fingerprint, _Tally(self.validation_metrics))
-        tally.count(self.ledger.pool.validated(present))
+        tally.count(self.ledger.pool.validation_rollouts(present))
 
     # -- what is reported ---------------------------------------------------------------------------------------------
 
     def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
         ledger, pool, present = self.ledger, self.ledger.pool, self._current_state()
-        trained, spent = ledger.trained(), asdict(ledger.spent())
+        trained, spent = ledger.train_rollouts(), asdict(ledger.spent())
         is_whole = pool.is_whole(present)
         reward = mean(list(self.bench.scores(present).values()))
         best = next((record.compared for record in pool.ranking() if not pool.missing(record)), None)
@@ -512,7 +513,7 @@ class _Fitting:
             "val_reward": reward if is_whole else None,
             f"val_reward{ESTIMATE}": None if is_whole else reward,
             "best_val_reward": None if best is None else mean(list(best.values())),
-            "candidates": len(pool.evaluated()),
+            "candidates": len(pool.with_scores()),
             "accepted": sum(line["word"] == "accepted" for line in ledger.lines),
             **{name: spent[name] for name in _SPENT},
             **self.trained.results(),
@@ -531,11 +532,11 @@ class _Fitting:
             elif value is not None and name not in _COUNTS:
                 _LOG.info("Epoch[%d] Train-%s=%s", self.epoch, name, value)
         _LOG.info("Epoch[%d] Time cost=%.3f", self.epoch, seconds)
-        await self._tell("on_epoch_end")
+        await self._notify("on_epoch_end")
         await _call(self.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
         await _call(self.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
 
-    async def _tell(self, method: str) -> None:
+    async def _notify(self, method: str) -> None:
         """Call the callbacks."""
         if not self.callbacks:
             return
@@ -563,7 +564,7 @@ class _Tally:
         """Count the rollouts that were not counted before.
 
         Raises:
-            Exception: What a metric raised.
+            Exception: Any error of a metric.
         """
         for rollout in rollouts:
             key = rollout.candidate, rollout.id, rollout.sample

@@ -19,6 +19,7 @@ from .candidates import Candidate, CandidatePool, CandidateRecord
 from .rollouts import Rollout
 
 _UNLIMITED: Final = 1 << 62
+_FAILED_STEPS: Final = 3
 _Lane: TypeAlias = tuple[tuple[int, ...], Iterator[int]]
 """The place of running code in its step, a branch of a `gather`, and the numbers of what it notes next."""
 _LANE: Final[ContextVar[_Lane | None]] = ContextVar("synmod_lane", default=None)
@@ -32,15 +33,15 @@ class Ledger:
     """The books of a run: where it is, what it ran, and what that took. `fit` keeps them, the bench fills them.
 
     Args:
-        journal: What earlier processes have paid for.
-        limits: What the run may spend.
+        journal: The records of earlier processes.
+        limits: The budget of the run.
         pool: The candidates.
         train: Ids of the train rows.
         is_scored: Whether there is a reward, so that the best candidate is proved at the end.
 
     Attributes:
         batch: Ids of the rows of the present batch.
-        lines: What was tried, in order: one dict each.
+        lines: The lines of the log, in order: one dict per attempt.
         pool: The candidates.
         step: Number of the present step.
         done: The rollouts that have a result, by key.
@@ -70,6 +71,8 @@ class Ledger:
         self._trained: dict[tuple[str, str, int], Rollout] = {}
         self._unordered: list[tuple[tuple[int, ...], dict[str, leaves.Json]]] = []
         self._lane: _Lane = (-1,), count(2)
+        self._errors: set[str] = set()
+        self._has_answer, self._failed_steps = False, 0
         self._pledged = 0
         """How many rollouts the run has taken when the present step has had all that it may take in any case."""
         self._reserved: set[tuple[str, str]] | None = None
@@ -88,6 +91,7 @@ class Ledger:
         self.step, self.batch = step, tuple(batch)
         self._reserved, self._pledged = None if is_last else set(), 0
         self._lane = (step,), count(1)
+        self._errors, self._has_answer = set(), False
 
     def end(self) -> None:
         """End a step: put what was noted in it into order."""
@@ -112,6 +116,34 @@ class Ledger:
     def note_line(self, line: dict[str, leaves.Json]) -> None:
         """Note what was tried."""
         self._unordered.append((self.next_place(), line))
+
+    def note_proposal(self, error: str = "") -> None:
+        """Note that a proposer has answered in this step, or why it failed."""
+        if error:
+            self._errors.add(error)
+        else:
+            self._has_answer = True
+
+    @property
+    def proposal_error(self) -> str:
+        """Why a proposer failed in this step; "" where none did."""
+        return max(self._errors, default="")
+
+    def check_proposals(self, optimizer: str) -> None:
+        """Raise where proposers gave nothing but errors for three steps in a row; steps without a call do not count.
+
+        Raises:
+            TrainerError: They did.
+        """
+        if self._has_answer:
+            self._failed_steps = 0
+        elif self._errors:
+            self._failed_steps += 1
+        if self._failed_steps >= _FAILED_STEPS:
+            raise errors.TrainerError(
+                f"{optimizer}: in {self._failed_steps} steps the proposer gave nothing but errors, such as "
+                f"{self.proposal_error.rstrip('.')}. Fix the cause, then run the same command again to resume."
+            )
 
     # -- what was run and paid ----------------------------------------------------------------------------------------
 
@@ -149,7 +181,7 @@ class Ledger:
         """Note that a step of this epoch ran a train row."""
         self._trained[record.state.fingerprint, rollout.id, rollout.sample] = rollout
 
-    def trained(self) -> list[Rollout]:
+    def train_rollouts(self) -> list[Rollout]:
         """Return what the steps of this epoch ran on train rows, by candidate, row and sample."""
         numbers = {row: number for number, row in enumerate(self._train)}
         ordered = sorted(
@@ -245,8 +277,8 @@ class History(list[dict[str, Any]]):
     Attributes:
         candidates: Those that were run, in the order in which they were made; the first one is the seed.
         best: The candidate that the program was left with; by default the seed.
-        lines: What was tried, one dict each.
-        spent: What the run took, what was paid for before a restart included.
+        lines: The lines of the log, one dict per attempt.
+        spent: The total price of the run, restarts included.
         stopped: `done`, `epochs`, `budget` or `callback`.
 
     Example:

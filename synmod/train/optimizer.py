@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
 from synmod.blocks import Generator
-from synmod.data import DataModel, dump_json
+from synmod.data import DataModel, JsonDataModel, dump_json, problems
 from synmod.errors import StateError, TrainerError
-from synmod.leaves import Json, KeyPath, check_int, check_number, did_you_mean, path_str, snake_case
+from synmod.leaves import (
+    Json,
+    KeyPath,
+    check_int,
+    check_number,
+    did_you_mean,
+    is_array,
+    is_object,
+    path_str,
+    snake_case,
+)
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
 from synmod.scope import phase
 from synmod.tree import OptState, State, state as state_of, update as write, using
 
-from .candidates import TargetKind
-from .credit import FeedbackByPath
+from .candidates import Target, TargetKind
+from .credit import FeedbackByPath, FeedbackItem
 
 if TYPE_CHECKING:
     from .bench import Bench
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
 class Optimizer(Module):
     """Makes a program's Variables better, step by step. Derive from it and write `update`.
 
-    What it keeps from step to step stands in `OptState` Variables of its own, made in `__init__`; what it draws comes
+    Its memory from step to step is in `OptState` Variables of its own, made in `__init__`; what it draws comes
     from `bench.rng`. So neither concurrency, latency nor a restart changes what it does.
 
     Args:
@@ -114,7 +125,7 @@ class Optimizer(Module):
         return self.idle.value >= self.patience
 
     def note(self, accepted: bool) -> None:
-        """Count a step without an accepted candidate, or begin to count anew."""
+        """Count a step without an accepted candidate, or reset the count."""
         self.idle.assign(0 if accepted else self.idle.value + 1)
 
 
@@ -162,7 +173,7 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
 
     Args:
         given: An Optimizer, or the name of a registered one, such as `"gepa"`.
-        params: What one that is named is made with.
+        params: The arguments of one that is named.
 
     Raises:
         TrainerError: Something else, an unknown name, or parameters for one that is made already.
@@ -187,7 +198,7 @@ def check_reward(optimizer: Optimizer, reward: object) -> None:
     """Raise for an optimizer that compares scores where there is no reward.
 
     Raises:
-        TrainerError: There is none.
+        TrainerError: The reward is None.
     """
     if reward is None and optimizer.needs_reward:
         raise TrainerError(
@@ -216,6 +227,10 @@ def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0,
 
 # -- asking a model for a better value ---------------------------------------------------------------------------------
 
+_MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
+_MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
+_SENTENCE_END: Final = re.compile(r"[.!?:;]\s+|\n")
+_WORD: Final = re.compile(r"\w+")
 _INSTRUCTIONS: Final = """\
 You improve a program that is made of calls of language models. The program reads one of its values, `current`, in the \
 calls that `records` show. Write a better value in its place.
@@ -325,3 +340,120 @@ def most_characters(proposer: Module, current: Json) -> float:
 def characters_of(value: Json) -> int:
     """Return the length of a text, or of the JSON of another value."""
     return len(value if isinstance(value, str) else dump_json(value))
+
+
+def proposer_inputs(
+    bench: Bench, state: State, path: str, records: Sequence[Json], accepted: Any = (), tried: Any = (), hint: str = ""
+) -> JsonDataModel[Any]:
+    """Return what a proposer receives about one target.
+
+    Args:
+        bench: Knows the targets.
+        state: Their values.
+        path: The target.
+        records: The result of `records_of`.
+        accepted: Values that were accepted.
+        tried: Values that were tried.
+        hint: Advice for this question alone.
+    """
+    target = bench.targets[path]
+    inputs: dict[str, Any] = {
+        "task": bench.task,
+        "path": path,
+        "description": target.description,
+        "current": state[path].value,
+        "others": {other: _cut(state[other].value) for other in bench.targets if other != path},
+        "records": records,
+        "accepted": list(accepted),
+        "tried": list(tried),
+        "hint": hint,
+        "value_schema": dict(target.schema),
+    }
+    return JsonDataModel[Any](inputs, data_model=ReflectionInputs)
+
+
+def _cut(value: Json) -> str:
+    """Return the first characters of a value as text."""
+    text = value if isinstance(value, str) else dump_json(value)
+    return text if len(text) <= _CUT else f"{text[:_CUT]}..."
+
+
+def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Json] = ()) -> list[dict[str, Json]]:
+    """Return feedback as records for a proposer: failing ones first, at most 12, 24,000 characters together.
+
+    Args:
+        items: The feedback of one module.
+        best: The highest score there is.
+        expected: The target of each row, where rows have one.
+    """
+
+    def score(item: FeedbackItem) -> float:
+        return best if item.feedback.score is None else item.feedback.score
+
+    records: list[dict[str, Json]] = []
+    room = _MOST_CHARACTERS
+    for item in sorted(items, key=score)[:_MOST_RECORDS]:
+        target = item.feedback.target
+        if target is None and item.row < len(expected):
+            target = expected[item.row]
+        record: dict[str, Json] = {
+            "inputs": _without_media(item.inputs),
+            "outputs": _without_media(item.outputs),
+            "expected": _without_media(target),
+            "score": item.feedback.score,
+            "critique": item.feedback.critique,
+        }
+        room -= len(dump_json(record))
+        if room < 0 and records:
+            break
+        records.append(record)
+    return records
+
+
+def _without_media(json: Json) -> Json:
+    """Return JSON with a word in place of images, sounds and files, whose base64 tells a proposer nothing."""
+    if is_object(json):
+        if {*json} == _MEDIA:
+            return f"({json['media_type'] or 'image'})"
+        return {name: _without_media(part) for name, part in json.items()}
+    return [*map(_without_media, json)] if is_array(json) else json
+
+
+def copies_prompt(value: Json, proposer: Module, current: Json, texts: Iterable[str]) -> bool:
+    """Whether a value is a text of the prompt that asked for it: one or more whole sentences, whatever their case.
+
+    Args:
+        value: The proposed value.
+        proposer: Its own texts, such as its instructions, are part of the prompt.
+        current: The value to replace.
+        texts: Other texts of the prompt; each counts as a sentence.
+    """
+    if not isinstance(value, str):
+        return False
+    prompt = [str(field.description) for field in ReflectionInputs.model_fields.values()]
+    prompt += [leaf.value for leaf in state_of(proposer).values() if isinstance(leaf.value, str)]
+    prompt += proposer.reply_descriptions(current) if isinstance(proposer, Proposer) else ()
+    sentences = {_words(text) for text in (*texts, *(part for text in prompt for part in _SENTENCE_END.split(text)))}
+    words = rest = _words(value)
+    for sentence in sorted(sentences - {""}, key=len, reverse=True):
+        rest = rest.replace(sentence, "")
+    return rest != words and not rest
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in lower case, each between spaces."""
+    return "".join(f" {word} " for word in _WORD.findall(text.casefold()))
+
+
+def fault_of_proposal(
+    proposer: Module, target: Target, value: Json, current: Json, hint: str
+) -> tuple[Literal["invalid", "duplicate"], str] | None:
+    """Return why a proposed value cannot be used: a word for `bench.log`, and a reason; None where it can."""
+    most, length = most_characters(proposer, current), characters_of(value)
+    if faults := problems(target.schema, value):
+        return "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
+    if length > most:
+        return "invalid", f"has {length} characters; at most {most:.0f} are allowed"
+    if copies_prompt(value, proposer, current, (target.description, hint)):
+        return "duplicate", "repeats a text of this prompt"
+    return None

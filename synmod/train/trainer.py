@@ -772,6 +772,7 @@ class Trainer:
             mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
             try:
                 changed = await take_step(self.program, optimizer, run.bench, mine)
+                run.ledger.check_proposals(type(optimizer).__name__)
             finally:
                 run.ledger.end()
         self._updates += 1

@@ -23,10 +23,10 @@ from synmod.embedded import NearestAdapter
 from synmod.leaves.frozen import frozen
 from synmod.lm import LMRequest
 from synmod.optimizers import BootstrapFewShot, Gepa, Omega, RandomFewShot
-from synmod.optimizers.reflection import question, records_of
 from synmod.testing.tasks import Case, ChoiceTask, RuleTask, tickets
 from synmod.train import Batch, Trainer
 from synmod.train.callbacks import Callback
+from synmod.train.optimizer import proposer_inputs, records_of
 
 ENOUGH = 0.9  # of the optimum, on test rows
 BUDGET = 3_000
@@ -122,7 +122,7 @@ async def by_gepa(task, clean, budget):
                 raise
 
         def proposed(self, path, candidate, records):
-            asked = question(bench, seed.replace(candidate), path, records)
+            asked = proposer_inputs(bench, seed.replace(candidate), path, records)
             return wait(bench.ask(task.proposer, asked))["value"]
 
     found, faults = [], []

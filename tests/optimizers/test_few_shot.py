@@ -9,8 +9,7 @@ import pytest
 import synmod as sm
 from synmod.data import parse_json
 from synmod.embedded import NearestAdapter
-from synmod.optimizers import BootstrapFewShot, Mipro, RandomFewShot
-from synmod.optimizers.harvest import Harvest
+from synmod.optimizers import BootstrapFewShot, ExamplePool, Mipro, RandomFewShot
 from synmod.testing import FunctionLM, tickets
 from synmod.testing.tasks import Desk, Request
 from synmod.train import Batch, Trainer
@@ -40,12 +39,12 @@ def of_task(row):
 def test_a_random_set_has_every_answer_that_fits():
     """Rare answers are in it like frequent ones; rows whose answers all differ are drawn alike."""
     entries = [(str(row), {"inputs": {"x": row}, "outputs": {"y": min(row, 3)}}) for row in range(40)]
-    harvest = Harvest.of({"0/examples": entries})
+    harvest = ExamplePool.of({"0/examples": entries})
     for seed in range(20):
         rows = harvest.random_rows(8, random.Random(seed))
         assert {"0", "1", "2"} < {*rows}
         assert 6 <= len(set(rows)) == len(rows) <= 8
-    free = Harvest.of({"0/examples": [(row, {**entry, "outputs": {"y": row}}) for row, entry in entries]})
+    free = ExamplePool.of({"0/examples": [(row, {**entry, "outputs": {"y": row}}) for row, entry in entries]})
     drawn = [row for seed in range(200) for row in free.random_rows(4, random.Random(seed))]
     assert len(set(drawn)) == 40
 

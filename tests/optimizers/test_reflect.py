@@ -5,9 +5,8 @@ import pytest
 import synmod as sm
 from synmod.errors import TrainerError
 from synmod.optimizers import Reflect
-from synmod.optimizers.reflection import records_of
 from synmod.testing.tasks import Case, RuleProposer, RuleTask
-from synmod.train import Batch, FeedbackItem, Trainer
+from synmod.train import Batch, FeedbackItem, Trainer, records_of
 from tests.optimizers.doubles import Scripted
 
 

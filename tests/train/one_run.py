@@ -25,9 +25,10 @@ TEAMS = {
 }
 
 
+BASES = ("Optimizer", "Reflective")  # of optimizers of one's own
 OPTIMIZERS = sorted(
     name for name, cls in vars(sm.optimizers).items()
-    if isinstance(cls, type) and issubclass(cls, sm.optimizers.Optimizer) and cls is not sm.optimizers.Optimizer
+    if isinstance(cls, type) and issubclass(cls, sm.optimizers.Optimizer) and name not in BASES
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The harvest: entries for examples Variables, from labels or from runs that went well; and sets made of them."""
+"""Pools of examples for Variables that hold them, from labels or from runs that went well; and sets made of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     value: Json
 
 
-class Harvest(NamedTuple):
+class ExamplePool(NamedTuple):
     """What examples can be made of.
 
     Attributes:
@@ -32,8 +32,8 @@ class Harvest(NamedTuple):
     entries: Mapping[str, Sequence[Entry]]
 
     @classmethod
-    def of(cls, entries: Mapping[str, Iterable[tuple[str, Json]]]) -> Harvest:
-        """Return the harvest of rows and values by path; equal values are one entry, which has all of its rows."""
+    def of(cls, entries: Mapping[str, Iterable[tuple[str, Json]]]) -> ExamplePool:
+        """Return the pool of rows and values by path; equal values are one entry, which has all of its rows."""
         found: dict[str, list[Entry]] = {}
         for path, pairs in entries.items():
             rows: dict[str, dict[str, None]] = {}
@@ -46,24 +46,24 @@ class Harvest(NamedTuple):
         return cls(found)
 
     @classmethod
-    def from_json(cls, json: Mapping[str, Any]) -> Harvest:
-        """Return the harvest that `to_json` wrote."""
+    def from_json(cls, json: Mapping[str, Any]) -> ExamplePool:
+        """Return the pool that `to_json` wrote."""
         return cls({path: [Entry(tuple(rows), value) for rows, value in entries] for path, entries in json.items()})
 
     def to_json(self) -> Json:
-        """Return the harvest as JSON, as an optimizer keeps it from step to step."""
+        """Return the pool as JSON, as an optimizer keeps it from step to step."""
         return {path: [[list(entry.rows), entry.value] for entry in entries] for path, entries in self.entries.items()}
 
     def __bool__(self) -> bool:
         return any(self.entries.values())
 
-    def joined(self, other: Harvest) -> Harvest:
-        """Return a harvest with the entries of another one for rows that this one has nothing of."""
+    def fill_rows_from(self, other: ExamplePool) -> ExamplePool:
+        """Return a pool with the entries of another one for rows that this one has nothing of."""
         found = {path: list(entries) for path, entries in self.entries.items()}
         for path, entries in other.entries.items():
             known = {row for entry in found.get(path, ()) for row in entry.rows}
             found.setdefault(path, []).extend(entry for entry in entries if known.isdisjoint(entry.rows))
-        return Harvest(found)
+        return ExamplePool(found)
 
     def register(self, bench: Bench) -> None:
         """Let the bench know of which rows each entry was made, so that no train row sees its own answer.
@@ -98,7 +98,7 @@ class Harvest(NamedTuple):
         firsts = {answers[row]: row for row in reversed(order)}.values()
         return sorted(sorted(order, key=lambda row: row not in firsts)[:size], key=order.index)
 
-    def shown(self, state: State) -> set[str]:
+    def rows_in(self, state: State) -> set[str]:
         """Return the rows that the examples of a State are made of."""
         found: set[str] = set()
         for path, entries in self.entries.items():
@@ -144,41 +144,41 @@ class Harvest(NamedTuple):
 # -- where entries come from -------------------------------------------------------------------------------------------
 
 
-def labelled(bench: Bench) -> Harvest:
+def examples_from_labels(bench: Bench) -> ExamplePool:
     """Return entries made of labelled rows, where there is one examples Variable and it takes them; else nothing."""
     paths = _paths(bench)
     if len(paths) != 1:
-        return Harvest({})
+        return ExamplePool({})
     target = bench.targets[paths[0]]
-    made = [(row, _entry(target, as_json(bench.example(row).inputs), bench.expected(row))) for row in bench.train]
-    return Harvest.of({paths[0]: [(row, entry) for row, entry in made if entry is not None]})
+    made = [(row, _entry(target, as_json(bench.example(row).inputs), bench.target_of(row))) for row in bench.train]
+    return ExamplePool.of({paths[0]: [(row, entry) for row, entry in made if entry is not None]})
 
 
-async def labels_that_fit(bench: Bench, state: State, first: int) -> Harvest:
+async def examples_from_fitting_labels(bench: Bench, state: State, first: int) -> ExamplePool:
     """Return entries made of labelled rows, where the Variable's module really gets what the program gets.
 
     Args:
         bench: Runs the first validation rows.
-        state: What the program holds; halving runs it on these rows, too.
+        state: The State of the program; halving runs it on these rows, too.
         first: How many rows these are.
     """
-    harvest = labelled(bench)
-    for path in harvest.entries:
+    pool = examples_from_labels(bench)
+    for path in pool.entries:
         rollouts = await bench.evaluate(state, bench.validation[:first], calls=True)
         pairs = [(call, as_json(rollout.inputs)) for rollout in rollouts for call in rollout.calls]
         if not all(json_equal(call.inputs, got) for call, got in pairs if call.path == bench.targets[path].module):
-            return Harvest({})
-    return harvest
+            return ExamplePool({})
+    return pool
 
 
-async def harvested(
+async def examples_from_runs(
     bench: Bench,
     state: State,
     *,
     threshold: float | None = None,
     teacher: Mapping[str, Json] | LanguageModel | None = None,
     most: int | None = None,
-) -> Harvest:
+) -> ExamplePool:
     """Return entries made of the calls of train rows that went well: those that reach a score.
 
     Args:
@@ -202,7 +202,7 @@ async def harvested(
         mine = [(row, call) for row, call in calls if call.path == target.module and call.error is None]
         made = [(row, _entry(target, call.inputs, call.outputs)) for row, call in mine]
         found[path] = [(row, entry) for row, entry in made if entry is not None]
-    return Harvest.of(found)
+    return ExamplePool.of(found)
 
 
 def _paths(bench: Bench) -> list[str]:
@@ -228,21 +228,20 @@ class FewShot(Optimizer):
 
     kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
     ends: ClassVar[bool] = True
-    needs_reward = True
 
     async def finish(self, state: State, bench: Bench) -> State:
         """Return the best of those that were run on the most rows, proved on all validation rows."""
         return await bench.best_on_validation(state, most_rows=True)
 
 
-async def halved(bench: Bench, states: Sequence[State], first: int, operator: str) -> State:
+async def successive_halving(bench: Bench, states: Sequence[State], first: int, operator: str) -> State:
     """Return the best of several States: all run on the first rows, the better half on twice as many, and so on.
 
     Args:
         bench: Runs validation rows.
         states: The candidates, older ones first; the first one is what the program holds.
         first: How many rows the first round has.
-        operator: What made them.
+        operator: The operation that made them.
 
     Source: successive halving (Jamieson and Talwalkar).
     """
@@ -260,7 +259,7 @@ async def halved(bench: Bench, states: Sequence[State], first: int, operator: st
         rows = min(2 * rows, len(bench.validation))
 
 
-def halving_cost(sets: int, first: int, rows: int) -> int:
+def cost_of_halving(sets: int, first: int, rows: int) -> int:
     """Return the most rollouts that `halved` takes."""
     seen, cost = min(first, rows), sets * min(first, rows)
     while sets > 1 and seen < rows:
