@@ -17,15 +17,14 @@ from .declaring import (
     run_validators, schema_from, schema_of, schema_of_class,
 )
 from .faults import is_valid, problems, validate
-from .items import items_of, with_items
 from .media import Audio, AudioPart, File, FilePart, Image, ImagePart, TextPart, content_part, media_part
+from .merge import items_of, with_items
 from .messages import ChatMessage, ChatMessages, Prompt, ToolCall
 from .models import (
-    DataModel, JsonDataModel, SymbolicDataModel, SymbolTracing, Wrapped, is_symbolic, symbol, to_value, value_from,
-    wrap,
+    SHORT_DESCRIPTION, DataModel, JsonDataModel, SymbolicDataModel, SymbolTracing, Wrapped, is_symbolic, symbol,
+    to_value, value_from, wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
-from .ready_made import SHORT_DESCRIPTION
 from .scales import Rating, Score, normalize_score
 from .schema import Schema, foreign_schema, intern_schema, is_foreign, map_references, parts_of, portable, target_of
 from .subschema import includes

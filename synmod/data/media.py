@@ -15,8 +15,7 @@ from pydantic import Field, ValidationError
 from synmod import leaves, registry
 from synmod.errors import DataError
 
-from .models import DataModel
-from .ready_made import SHORT_DESCRIPTION, FieldFault, ReadyMade
+from .models import SHORT_DESCRIPTION, DataModel, FieldFault, ReadyMade
 
 _MEDIA_TYPE: Final = r"[\w.+-]+/[\w.+-]+(;.*)?"
 _ADDRESS: Final = ("http://", "https://")

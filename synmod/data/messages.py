@@ -10,8 +10,7 @@ from synmod import leaves, registry
 from synmod.errors import DataError
 
 from .media import ContentPart, content_part
-from .models import DataModel
-from .ready_made import PROVIDER_CONFIG, FieldFault, ReadyMade
+from .models import PROVIDER_CONFIG, DataModel, FieldFault, ReadyMade
 
 
 def _as_text(arguments: Any) -> Any:

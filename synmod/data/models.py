@@ -1,16 +1,18 @@
 """Data models, values and symbols: what flows through a program.
 
 `DataModel` is a typed class, `JsonDataModel` a frozen value with its schema, `SymbolicDataModel` a schema that stands
-for a value to come.
+for a value to come. `ReadyMade` is the base class of the data models of this library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, cast, dataclass_transform, get_args, overload
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 from typing_extensions import TypeVar
 
 from synmod import registry
@@ -18,23 +20,8 @@ from synmod.errors import DataError, FieldError, Problem, SchemaError, SymbolicV
 from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, thaw
 from synmod.leaves.nests import map_leaves
 
-from . import subschema
-from .declaring import (
-    HasSchema,
-    ModelT,
-    Operand,
-    OperandClass,
-    build_instance,
-    declaration,
-    declare,
-    dump,
-    field_list,
-    importable,
-    label,
-    label_of,
-    run_validators,
-    schema_of_class,
-)
+from . import declaring, subschema
+from .declaring import HasSchema, ModelT, Operand, OperandClass, declaration, dump, label, label_of, schema_of_class
 from .faults import validate
 from .schema import Schema, properties_of
 
@@ -124,9 +111,8 @@ class SymbolicDataModel(HasSchema[Any]):
             raise AttributeError(key) from None
         if key in declared:
             self._refuse_value(key)
-        raise FieldError(
-            f"The symbol has no field {key!r}; its fields are {field_list(declared)}.{did_you_mean(key, declared)}"
-        )
+        hint = did_you_mean(key, declared)
+        raise FieldError(f"The symbol has no field {key!r}; its fields are {declaring.field_list(declared)}.{hint}")
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, JsonDataModel | DataModel):  # it would always be False
@@ -151,11 +137,11 @@ class SymbolicDataModel(HasSchema[Any]):
     __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return symbol, (self._schema, importable(self._model), self._label)
+        return symbol, (self._schema, declaring.importable(self._model), self._label)
 
     def __repr__(self) -> str:
         """Show label and fields."""
-        return f"SymbolicDataModel({self._label!r}: {field_list(self.keys())})"
+        return f"SymbolicDataModel({self._label!r}: {declaring.field_list(self.keys())})"
 
 
 def symbol(schema: Schema, data_model: type[BaseModel] | None = None, name: str | None = None) -> SymbolicDataModel:
@@ -256,7 +242,7 @@ class JsonDataModel(HasSchema[ModelT]):
         json = frozen(json)
         if not isinstance(json, FrozenDict):
             raise DataError(f"A data model is a JSON object; got {json!r:.200}.")
-        return wrap(json, declare(schema), data_model, name)
+        return wrap(json, declaring.declare(schema), data_model, name)
 
     @property
     def name(self) -> Any:
@@ -300,7 +286,7 @@ class JsonDataModel(HasSchema[ModelT]):
             ArgumentError: No class is given or known.
             SchemaError: A field is missing or wrong.
         """
-        instance = build_instance(self._json, model or self._model)
+        instance = declaring.build_instance(self._json, model or self._model)
         return vars(instance)["value"] if model is None and isinstance(instance, Wrapped) else instance
 
     def to_symbolic_data_model(self, name: str | None = None) -> SymbolicDataModel:
@@ -349,7 +335,7 @@ class JsonDataModel(HasSchema[ModelT]):
     __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap, (self._json, self._schema, importable(self._model), self._label)
+        return wrap, (self._json, self._schema, declaring.importable(self._model), self._label)
 
     def _repr_html_(self) -> str:
         """Return a table of the fields, for notebooks."""
@@ -431,7 +417,7 @@ def value_from(
     if own_schema is None or not subschema.proven(own_schema, schema):
         validate(schema, json, where)
     if model is not None and not (own_model is not None and issubclass(own_model, model)):
-        run_validators(model, json, where)
+        declaring.run_validators(model, json, where)
     return wrap(json, schema, model or own_model, name)
 
 
@@ -455,7 +441,7 @@ def _absent(x: JsonDataModel[Any], key: str) -> Any:
     hint = did_you_mean(key, names)
     if key in vars(dict) or key in vars(BaseModel):
         hint = f" {key!r} is a method of another type: write x.get_json() for the dict, x.to() for the instance."
-    raise FieldError(f"There is no field {key!r}; there are {field_list(names)}.{hint}")
+    raise FieldError(f"There is no field {key!r}; there are {declaring.field_list(names)}.{hint}")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, PrivateAttr))
@@ -591,3 +577,94 @@ def is_symbolic(x: Any) -> bool:
     Source: Keras' `any_symbolic_tensors`.
     """
     return any(isinstance(leaf, SymbolicDataModel) for leaf in leaves(x))
+
+
+# -- ready-made classes ------------------------------------------------------------------------------------------------
+
+FieldFault = tuple[str, str, Any]
+"""Field, what is wrong with it, its value."""
+
+_FOR_PEOPLE: Final = re.compile(r"\n\n(?:Args|Attributes|Example|Raises|Source):")
+
+
+def _cut_description(schema: dict[str, Any]) -> None:
+    """Cut a description for language models: arguments, errors and examples are for people."""
+    if "description" in schema:
+        schema["description"] = _FOR_PEOPLE.split(schema["description"], maxsplit=1)[0]
+
+
+SHORT_DESCRIPTION: Final = ConfigDict(json_schema_extra=_cut_description, defer_build=True)
+"""Configuration of a ready-made class: its schema has a short description, and is made when it is first needed."""
+
+PROVIDER_CONFIG: Final[ConfigDict] = {**SHORT_DESCRIPTION, "extra": "allow"}
+"""Configuration of what a provider writes: keys of its own stay as they are, and are sent back to it."""
+
+
+class ReadyMade(DataModel):
+    """A data model of ours: takes its first fields by position, writes a constant `type`, and checks the whole.
+
+    Keys that the class does not declare, where it takes any, come in by dicts only: a misspelt keyword is an error.
+    """
+
+    model_config = SHORT_DESCRIPTION
+
+    _positions: ClassVar[tuple[str, ...] | None] = None
+    """The fields that come by position; None for all but `type`."""
+    _constructors: ClassVar[str] = ""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **fields: Any) -> None:
+            super().__init__(**self._by_name(args, fields))
+
+        __init__.__pydantic_base_init__ = True  # for pydantic: it need not be called for a dict inside another
+
+    @classmethod
+    def _by_name(cls, args: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return all arguments by name (TypeError for too many, or one given twice)."""
+        names = cls._positions
+        if names is None:
+            names = tuple(name for name in cls.model_fields if name != "type")
+        if len(args) > len(names):
+            most = f"at most {len(names)} positional arguments {names}"
+            raise TypeError(f"{cls.__name__} takes {most}, got {len(args)}.{cls._constructors}")
+        positional = dict(zip(names, args, strict=False))
+        for name in positional.keys() & fields.keys():
+            raise TypeError(f"{cls.__name__} got {name!r} twice, by position and by keyword.")
+        if unknown := [name for name in fields if name not in cls._keywords()]:
+            raise ValidationError.from_exception_data(
+                cls.__name__,
+                [InitErrorDetails(type="extra_forbidden", loc=(name,), input=fields[name]) for name in unknown],
+            )
+        return {**positional, **fields}
+
+    @classmethod
+    def _keywords(cls) -> Iterable[str]:
+        """Return the names of the keywords."""
+        return cls.model_fields
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        """Write the constant `type` where it is missing."""
+        kind = cls.model_fields.get("type")
+        if kind is None or not isinstance(value, Mapping):
+            return value
+        return {"type": get_args(kind.annotation)[0], **cast("Mapping[str, Any]", value)}
+
+    def _faults(self) -> Iterator[FieldFault]:
+        """Yield the faults of the fields taken together."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        """Raise pydantic's ValidationError, with each fault at its field."""
+        faults = [
+            InitErrorDetails(
+                type=PydanticCustomError("field_fault", "{what}", {"what": what}), loc=(field,), input=value
+            )
+            for field, what, value in self._faults()
+        ]
+        if faults:
+            raise ValidationError.from_exception_data(type(self).__name__, faults)
+        return self

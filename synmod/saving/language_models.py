@@ -8,7 +8,7 @@ or attribute, or as a value that a constructor makes a model of.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from synmod import errors, leaves, lm, registry
 
@@ -49,9 +49,9 @@ def lm_record(
     record: dict[str, leaves.Json] = dict(model.adapter.record) if unbound else {"type": registry.id_of(type(model))}
     if record["type"] is None:
         return {"type": None}
-    get_config: Any = getattr(model, "get_config", None)
-    if not unbound and type(model) is not lm.LanguageModel and get_config is not None:
-        record["config"] = get_config()
+    has_config = type(model) is not lm.LanguageModel and hasattr(type(model), "get_config")
+    if has_config and not unbound:
+        record["config"] = cast("Any", model).get_config()
     if "config" in record:
         record["config"] = {key: term(argument) for key, argument in record["config"].items()}
     if not unbound:

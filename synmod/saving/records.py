@@ -11,23 +11,11 @@ from pydantic_core import to_json
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
-from synmod.module import InVariable, Module, declaration_of, is_passed_on
+from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
-from .document import (
-    ModelEntry,
-    Where,
-    check,
-    check_index,
-    check_pairs,
-    check_record,
-    format_error,
-    load_error,
-    remember_id,
-    short_text,
-    user_code,
-    validate_value,
-)
+from . import document
+from .document import Where, check, check_pairs, check_record, format_error, load_error, short_text, user_code
 from .terms import Term, TermReader, TermWriter, ValuePlace, describe_unregistered, references
 
 _LABELS: Final = ("trainable", "name", "description")
@@ -141,7 +129,7 @@ def _config(site: _Site, blueprint: Any) -> dict[str, Json]:
         site.problem("", f"{cls.__qualname__} {fault}", "override get_config, and from_config if it needs that")
         return {}
     else:
-        config = Module.get_config(site.node)
+        config = constructing.get_config(site.node)
         for name in blueprint.arguments:
             if name not in config and is_required(cls, name):
                 remedy = f"give {name!r} a default, or override from_config"
@@ -283,7 +271,7 @@ def check_variable(index: int, entry: Json, terms: TermReader) -> VariableEntry:
         metadata = frozen_dict({name: record[name] for name in _LABELS if name in record} | frozen(free))
     except errors.SynmodError as error:
         raise load_error((*where, "metadata"), str(error)) from error
-    value = validate_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
+    value = document.validate_value(schema, record["value"], (*where, "value")) if "value" in record else NO_VALUE
     return VariableEntry(cls, schema, metadata, value)
 
 
@@ -543,7 +531,7 @@ def _check_step(entry: Json, where: Where, terms: TermReader, children: set[int]
     if head == "op":
         if check(what, here, str) not in data.OPERATIONS:
             raise format_error(here, f"{short_text(what)} is not an operator.{did_you_mean(what, data.OPERATIONS)}")
-    elif check_index(what, len(terms.tables["node"]), here, "nodes") not in children:
+    elif document.check_index(what, len(terms.tables["node"]), here, "nodes") not in children:
         raise load_error(here, f"node {what} is not an attribute of the program.")
     return step
 
@@ -581,10 +569,10 @@ def read_flow(node: NodeEntry, module: Module, terms: TermReader) -> FlowGraph:
 
 def _read_declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
     """Return what a symbol of a graph declares."""
-    model: ModelEntry = terms.tables["data_model"][symbol["data_model"]]
+    model: document.ModelEntry = terms.tables["data_model"][symbol["data_model"]]
     schema = model.schema if model.cls is None else data.schema_of_class(model.cls)
     declared = Declared(schema, model.cls, symbol["name"], symbol["optional"])
-    return remember_id(declared, model.public_id) if model.cls is None else declared
+    return document.remember_id(declared, model.public_id) if model.cls is None else declared
 
 
 def with_schemas(config: Any) -> Any:

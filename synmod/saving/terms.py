@@ -23,24 +23,8 @@ from pydantic_core import to_json
 from synmod import data, errors, flow, leaves, registry, tree
 from synmod.leaves.nests import is_namedtuple, is_registered_container, parts_of, unflatten_one_level
 
-from .document import (
-    ModelEntry,
-    Problems,
-    Resolver,
-    Where,
-    attribute_fault,
-    check,
-    check_index,
-    check_pairs,
-    check_record,
-    format_error,
-    load_error,
-    read_data_model,
-    remember_id,
-    short_text,
-    user_code,
-    validate_value,
-)
+from . import document
+from .document import Where, check, check_record, format_error, load_error, short_text
 
 Term = dict[str, Any]
 Steps = tuple[Any, ...]
@@ -89,12 +73,12 @@ class TermWriter:
         reference: As given.
         data_model: As given.
         problems: The values that cannot be written.
-        attribute_fault: As in `names`, found out once per document.
+        attribute_fault: As in `document`, found out once per document.
     """
 
     def __init__(self, reference: Callable[[Any], Term], data_model: Callable[[Any], int]) -> None:
-        self.reference, self.data_model, self.problems = reference, data_model, Problems()
-        self.attribute_fault = functools.cache(attribute_fault)
+        self.reference, self.data_model, self.problems = reference, data_model, document.Problems()
+        self.attribute_fault = functools.cache(document.attribute_fault)
         self._place = ValuePlace(str, "")
         self._open: set[int] = set()
         self._writers: dict[type[Any], Callable[[Any, Steps], Any]] = {
@@ -378,7 +362,7 @@ class TermReader:
 
     Attributes:
         dry: Whether the document is only checked.
-        attribute_fault: As in `names`, found out once per document.
+        attribute_fault: As in `document`, found out once per document.
         resolver: Finds the objects behind ids.
         tables: As given, with the data models read.
 
@@ -390,15 +374,15 @@ class TermReader:
         self, custom_objects: Mapping[str, Any] | None, tables: dict[str, Any], find: Callable[[str, Any], Any]
     ) -> None:
         self.dry = True
-        self.attribute_fault = functools.cache(attribute_fault)
-        self.resolver, self.tables, self._find = Resolver(custom_objects), tables, find
+        self.attribute_fault = functools.cache(document.attribute_fault)
+        self.resolver, self.tables, self._find = document.Resolver(custom_objects), tables, find
         self._schemas: dict[tuple[str, bytes], data.Schema] = {}
         self._symbols: Sized = ()
         self._readers: dict[str, Callable[[leaves.Json, Where], Any]] = {
             "json": self._json,
             **{kind: functools.partial(self._reference, kind) for kind in ("node", "variable", "language_model")},
             "data_model": self._data_model,
-            "symbol": lambda payload, where: flow.SymbolRef(check_index(payload, len(self._symbols), where, "symbols")),
+            "symbol": self._symbol,
             "data": self._data,
             "function": self._function,
             "class": lambda payload, where: self.resolver.find_class(payload, where, lambda _: True, "a class"),
@@ -412,7 +396,7 @@ class TermReader:
             "scalar": self._scalar,
         }
         tables["data_model"] = [
-            read_data_model(entry, ("data_models", number), self.resolver, self.read_schema)
+            document.read_data_model(entry, ("data_models", number), self.resolver, self.read_schema)
             for number, entry in enumerate(check(tables["data_model"], ("data_models",), list))
         ]
 
@@ -464,27 +448,30 @@ class TermReader:
     def _reference(self, kind: str, payload: leaves.Json, where: Where) -> Any:
         table = self.tables[kind]
         if kind != "language_model":
-            check_index(payload, len(table), where, f"{kind}s")
+            document.check_index(payload, len(table), where, f"{kind}s")
         elif type(payload) is not str or payload not in table:
             raise format_error(where, f"{short_text(payload)} is not among the language_models of this file.")
         return None if self.dry else self._find(kind, payload)
 
-    def _entry(self, index: leaves.Json, where: Where) -> ModelEntry:
+    def _symbol(self, payload: leaves.Json, where: Where) -> flow.SymbolRef:
+        return flow.SymbolRef(document.check_index(payload, len(self._symbols), where, "symbols"))
+
+    def _entry(self, index: leaves.Json, where: Where) -> document.ModelEntry:
         models = self.tables["data_model"]
-        return models[check_index(index, len(models), where, "data_models")]
+        return models[document.check_index(index, len(models), where, "data_models")]
 
     def _data_model(self, payload: leaves.Json, where: Where) -> Any:
         entry = self._entry(payload, where)
-        return None if self.dry else entry.cls or remember_id(data.symbol(entry.schema), entry.public_id)
+        return None if self.dry else entry.cls or document.remember_id(data.symbol(entry.schema), entry.public_id)
 
     def _data(self, payload: leaves.Json, where: Where) -> Any:
         record = check_record(payload, where, ("data_model", "json"))
         entry = self._entry(record["data_model"], (*where, "data_model"))
-        value = validate_value(entry.schema, record["json"], (*where, "json"))
+        value = document.validate_value(entry.schema, record["json"], (*where, "json"))
         if self.dry:
             return None
         if entry.cls is None:
-            return remember_id(data.wrap(value, entry.schema), entry.public_id)
+            return document.remember_id(data.wrap(value, entry.schema), entry.public_id)
         try:
             return data.build_instance(value, entry.cls)
         except errors.SynmodError as error:
@@ -516,7 +503,7 @@ class TermReader:
 
     def _dict(self, payload: leaves.Json, where: Where) -> dict[Any, Any]:
         parts: dict[Any, Any] = {}
-        for here, key, term in check_pairs(payload, where):
+        for here, key, term in document.check_pairs(payload, where):
             if not _is_key(key) or key in parts:
                 raise format_error((*here, 0), f"{short_text(key)} cannot be a key here, or occurs twice.")
             parts[key] = self._read(term, (*here, 1))
@@ -542,7 +529,7 @@ class TermReader:
             raise load_error(where, f"these parts do not make up a {cls.__qualname__} (has the class changed?).")
         if self.dry:
             return None
-        with user_code(where, cls):
+        with document.user_code(where, cls):
             return unflatten_one_level(cls, rest if cls is OrderedDict else fields, rest, children)
 
     def _fits(self, cls: type[Any], fields: list[str], children: list[Any], rest: Any) -> bool:

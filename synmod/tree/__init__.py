@@ -9,10 +9,13 @@ modules, calls, flows, language models, files.
 from synmod.leaves import KeyPath, path_str
 
 from . import filters, initializers
-from .editing import pop, set_attributes, set_metadata, share_variables, update
+from .editing import (
+    Sown, capture, open_captures, pop, set_attributes, set_metadata, share_variables, update, using,
+)
 from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathContains, PathIn, Schema, Trainable, WithTag
-from .graphdef import GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, static_text
-from .recording import record
+from .graphdef import (
+    GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text,
+)
 from .paths import PathTable, invalidate_paths, path_table
 from .inspecting import find_duplicates, iter_below, is_trainable, iter_graph, paths_of, submodules_of, variables_of
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
@@ -26,8 +29,6 @@ from .variable import (
     Intermediate, Memory, OptState, Param, Stat, Variable, VariableState, class_of, discard_writes, keep_writes,
     snapshot,
 )
-from .overlays import using
-from .sowing import Sown, capture, open_captures
 
 __all__ = [
     "KNOWN", "NODE", "SEQUENCE", "SET", "STATIC", "VARIABLE", "All", "Any", "Everything", "GraphCodec", "GraphDef",

@@ -16,9 +16,8 @@ from synmod.leaves import reset
 
 from . import editing
 from .filters import FilterLike, to_filter
-from .graphdef import REFERENCES, GraphDef, NodeDef, VariableDef
+from .graphdef import REFERENCES, GraphDef, NodeDef, Recording, VariableDef, record
 from .merging import build_graph, check_graphdef, check_references, fit_values, pairs_of, resolve_references, states_of
-from .recording import Recording, record
 from .states import State, StateLike
 from .variable import Write
 from .walk import RefMap, get_node_impl

@@ -3,18 +3,19 @@
 Every check comes before the first write. `capture` is the block that collects the values that modules sow.
 """
 
+import threading
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static
-from typing import Any
+from typing import Any, Final, NamedTuple, Self, cast
 
-from synmod import errors
-from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did_you_mean, path_str
+from synmod import data, errors, scope
+from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did_you_mean, frozen, path_str
 
 from .filters import Decisions, FilterLike, to_filter
+from .graphdef import record
 from .paths import PathTable, path_table
-from .recording import record
 from .states import Leaf, LeafFault, State, StateLike, check_leaf, fit, leaves_of, raise_faults
-from .variable import MISSING, Variable, VariableState, Write, class_of, validate_metadata
+from .variable import MISSING, Layer, Variable, VariableState, Write, class_of, snapshot, validate_metadata
 from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
@@ -336,3 +337,211 @@ def rewrite_in_place(node: Any, metadata: Any, pairs: list[tuple[Any, Any]]) -> 
         attributes.clear()
         attributes.update(fresh.__dict__)
     impl.fill(node, pairs)
+
+
+# -- overlays ----------------------------------------------------------------------------------------------------------
+
+
+class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
+    """Read a program's Variables from a State, in this task and the tasks started inside.
+
+    Nothing is copied or rebuilt, and live values do not change: writes in the block go to the overlay, where sibling
+    tasks of the same block see them. Blocks nest: reads fall through to the outer overlay, then to the live value.
+    Variables outside the program, and those made inside the block, are live.
+
+    `as overlay` is the overlay: `overlay.state` holds the given values with the writes applied, `overlay.changes` only
+    the writes; both can be read after the block too.
+
+    Args:
+        node: A program.
+        state: A State or values by path text, of all or some Variables; alias paths are accepted. With None no value
+            is overlaid, but writes still stay in the block.
+
+    Raises:
+        StateError: (on entry) A path is unknown, or does not lead to a Variable.
+        StateSchemaError: (on entry) Values do not satisfy their schemas.
+        ArgumentError: (on entry) `node` cannot be the root of a graph, or `state` is not a State.
+        GraphError: (on entry) The overlay is already entered: each block needs its own.
+
+    Example:
+        >>> from synmod.tree import Param
+        >>> program = {"a": Param("x")}
+        >>> with using(program, {"a": "candidate"}) as overlay:
+        ...     program["a"].value
+        'candidate'
+        >>> program["a"].value
+        'x'
+
+    Source: Keras' stateless scope; differs: concurrent, validated.
+    """
+
+    __slots__ = ("_is_open", "_layer", "_node", "_state", "_variables")
+
+    @checks_keywords
+    def __init__(self, node: Any, state: StateLike = None) -> None:
+        self._node = node
+        self._state = state
+        self._layer: Layer | None = None
+        self._is_open = False
+        self._variables: Mapping[KeyPath, Variable] = {}
+
+    def __enter__(self) -> Self:
+        if self._is_open:
+            raise errors.GraphError("This overlay is already entered: make a using(...) for each block.")
+        table = path_table(self._node, sealed=True)
+        self._variables, members = table.freeze_variables()
+        states = () if self._state is None else (self._state,)
+        values = values_by_path(table, states, "using")
+        if values is None:
+            leaves = fit_graph(self._node, states, "using", "Trying to overlay a non-Variable:")
+            values = {key: leaf.value for key, leaf in leaves.items()}
+        self._layer = Layer(members, values)
+        self._layer.__enter__()
+        self._is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._require_layer().__exit__()
+
+    @property
+    def state(self) -> State:
+        """The values given, with the writes applied, in definition order."""
+        return self._snapshot(dict(self._require_layer().values))
+
+    @property
+    def changes(self) -> State:
+        """The values written in the block, in definition order."""
+        layer = self._require_layer()
+        return self._snapshot({key: layer.values[key] for key in list(layer.written)})
+
+    def _require_layer(self) -> Layer:
+        if self._layer is None:
+            raise errors.GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
+        return self._layer
+
+    def _snapshot(self, values: dict[int, Json]) -> State:
+        """Return a State of the values, by the paths of their Variables."""
+        return State.of_leaves(
+            {
+                path: snapshot(type(variable), values[id(variable)], variable.schema, variable.full_metadata)
+                for path, variable in self._variables.items()
+                if id(variable) in values
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"using({type(self._node).__name__}, {self._state!r:.80})"
+
+
+# -- sown values -------------------------------------------------------------------------------------------------------
+
+_LISTS: Final = data.intern_schema({"type": "array"})
+
+
+class Sown(NamedTuple):
+    """One value that a module has sown.
+
+    Attributes:
+        started: When the entry call began.
+        run: The id of the entry call.
+        call: The number of the module call in that run.
+        path: The path of the module, then the name.
+        type: The Variable type.
+        value: Frozen JSON.
+    """
+
+    started: float
+    run: str
+    call: int
+    path: KeyPath
+    type: type[Variable]
+    value: Json
+
+
+class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(Intermediate) as cap:`
+    """Collect the values that modules sow in a block, in this task and the tasks started inside.
+
+    Args:
+        *types: Variable types to collect, subclasses included; all if none is given.
+
+    Attributes:
+        state: A State of lists by module path and name, in the order in which the module calls began. A leaf has the
+            type of its first value.
+        by_call: A State like this for each entry call, by its id, in the order in which the entry calls began.
+
+    Raises:
+        ArgumentError: An argument is not a Variable type.
+
+    Example:
+        >>> with capture(Variable) as cap:
+        ...     pass
+        >>> cap.state.to_json(), dict(cap.by_call)
+        ({}, {})
+
+    Source: Flax NNX `sow` and `pop`; differs: grouped by call, never stored in a module, in the order of the calls.
+    """
+
+    def __init__(self, *types: type[Variable]) -> None:
+        for cls in types:
+            if not isinstance(cls, type) or not issubclass(cls, Variable):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise errors.ArgumentError(f"capture takes Variable types, such as sm.Intermediate, not {cls!r:.200}.")
+        self._types = types or (Variable,)
+        super().__init__()
+        self._lock = threading.Lock()
+        self._sown: list[Sown] = []
+
+    def __enter__(self) -> Self:
+        self.enter(captures=self)
+        return self
+
+    def takes(self, kind: Any) -> bool:
+        """Whether values sown as this type are collected."""
+        return isinstance(kind, type) and issubclass(kind, self._types)
+
+    def add(self, sown: Sown) -> None:
+        """Collect a value."""
+        with self._lock:
+            self._sown.append(sown)
+
+    @property
+    def state(self) -> State:
+        """All values, in one State."""
+        return _group_by_path(self._in_order())
+
+    @property
+    def by_call(self) -> Mapping[str, State]:
+        """A State for each entry call in which a value was sown, by its id."""
+        runs: dict[str, list[Sown]] = {}
+        for sown in self._in_order():
+            runs.setdefault(sown.run, []).append(sown)
+        return {run: _group_by_path(sown) for run, sown in runs.items()}
+
+    def _in_order(self) -> list[Sown]:
+        with self._lock:
+            return sorted(self._sown, key=lambda sown: sown[:3])
+
+    def __repr__(self) -> str:
+        return f"capture({', '.join(cls.__name__ for cls in self._types)})"
+
+
+def open_captures(kind: Any) -> list[capture]:
+    """Return the open captures around the running code that collect a type."""
+    record = scope.ambient()
+    opened = () if record is None else cast("tuple[capture, ...]", record.captures)
+    return [block for block in opened if block.takes(kind)]
+
+
+def _group_by_path(values: Iterable[Sown]) -> State:
+    """Return a State of the values by path, in order."""
+    by_path: dict[KeyPath, list[Sown]] = {}
+    for sown in values:
+        by_path.setdefault(sown.path, []).append(sown)
+    return State.of_leaves({path: _leaf(sown) for path, sown in by_path.items()})
+
+
+def _leaf(sown: list[Sown]) -> VariableState:
+    kind = sown[0].type
+    value = frozen([entry.value for entry in sown])
+    return snapshot(kind, value, _LISTS, validate_metadata({"trainable": kind.trainable_default}))

@@ -9,8 +9,7 @@ from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, 
 
 from . import inspecting
 from .filters import Everything, Filter, FilterLike, to_filter
-from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, StaticDef, VariableDef
-from .recording import Recording, paths_to, record
+from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
 from .states import LeafFault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable
 from .walk import Impls, check_root, walk
