@@ -26,7 +26,7 @@ from .prompts import (
     can_be_label,
     json_or_none,
     leaf_text,
-    padded_words,
+    pad_words,
     read_input,
     read_rules,
     read_turns,
@@ -107,7 +107,7 @@ class _Answerer:
         question, self._input = ("", dict[str, Json]()) if last is None else read_input(self.texts[last])
         results = [leaf_text(json_or_none(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
         self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
-        self._words = padded_words(self._question)
+        self._words = pad_words(self._question)
         system = "\n".join(text for role, text in turns if role in ("system", "developer"))
         tagged = (block for text in self.texts for block in blocks_of(text, "instructions"))
         self._rules = read_rules(next(tagged, instructions_in(system)))
@@ -148,8 +148,8 @@ class _Answerer:
         """
         arguments: dict[str, Json] = self.value(self._root, "", [])
         for name, field in fields_of(self._root).items():
-            values = _listed_values(resolved(field, self._root)) or ()
-            mentions = [value for value in values if isinstance(value, str) and padded_words(value) in self._words]
+            values = _values_in(resolved(field, self._root)) or ()
+            mentions = [value for value in values if isinstance(value, str) and pad_words(value) in self._words]
             if name in self._input and self._fits(self._input[name], field):
                 arguments[name] = self._input[name]
             elif mentions:
@@ -227,7 +227,7 @@ class _Answerer:
 
     def _possible_values(self, part: Mapping[str, Json], outputs: list[Any]) -> list[Json] | None:
         """Return the possible values of a closed field; None for an open one."""
-        values = _listed_values(part)
+        values = _values_in(part)
         if values is not None or part.get("type") != "string":
             return values
         if texts := [output for output in outputs if isinstance(output, str)]:
@@ -237,7 +237,7 @@ class _Answerer:
             return None
         fields = [resolved(field, self._root) for field in fields_of(self._root).values()]
         strings = [field for field in fields if field.get("type") == "string"]
-        if len(strings) != 1 or any(_listed_values(field) for field in fields):
+        if len(strings) != 1 or any(_values_in(field) for field in fields):
             return None
         labels = [rule.label for rule in self._rules.values() if rule.label not in self._tools]
         return [label for label in labels if can_be_label(label) and self._fits(label, part)]
@@ -289,7 +289,7 @@ def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structure
     return ExampleIndex([*texts, *((question, answer) for question, answer in turns if answer is not None)])
 
 
-def _listed_values(part: Mapping[str, Json]) -> list[Json] | None:
+def _values_in(part: Mapping[str, Json]) -> list[Json] | None:
     """Return the values that a schema lists; None if it lists none."""
     if is_array(values := part.get("enum")):
         return values

@@ -28,7 +28,7 @@ _LONGEST_LABEL: Final = 5  # words; a longer head is a sentence, not a label
 
 
 class Rule(NamedTuple):
-    """A rule line, `label: word, phrase`; each phrase as `padded_words` returns it."""
+    """A rule line, `label: word, phrase`; each phrase as `pad_words` returns it."""
 
     label: str
     phrases: tuple[str, ...]
@@ -74,7 +74,7 @@ def leaf_text(json: Json) -> str:
     return "" if json is None or isinstance(json, bool) else str(json)
 
 
-def padded_words(text: str) -> str:
+def pad_words(text: str) -> str:
     """Return the words of a text between spaces, so that a substring search finds whole phrases only."""
     return f" {' '.join(WORD.findall(text.lower()))} "
 
@@ -85,7 +85,7 @@ def read_rules(instructions: str) -> Mapping[str, Rule]:
     rules: dict[str, Rule] = {}
     for line in filter(None, map(_RULE.fullmatch, map(str.rstrip, instructions.split("\n")))):
         label = line["head"].strip().strip(_QUOTES).strip()
-        phrases = [padded_words(item) for item in re.split("[,;]", line["phrases"]) if WORD.search(item)]
+        phrases = [pad_words(item) for item in re.split("[,;]", line["phrases"]) if WORD.search(item)]
         if label and phrases:
             rule = rules.get(label.casefold(), Rule(label, ()))
             rules[label.casefold()] = rule._replace(phrases=tuple(dict.fromkeys((*rule.phrases, *phrases))))

@@ -193,25 +193,22 @@ async def call_with_fallbacks(
         ModelError: The error of the first model, with those of the others as notes. After a mistake of the caller no
             fallback is tried.
     """
-    first: errors.ModelError | None = None
+    failures: list[errors.ModelError] = []  # the first one alone
     for model in models:
         try:
             seconds = timeout_s or model.settings.timeout_s
             return await call_model(model, request_to(model), seconds, reply_from_cache, is_last=model is models[-1])
         except (errors.ModelError, errors.ConfigError) as error:
-            if first is not None:
-                errors.add_note(first, f"fallback {model.model} failed too: {type(error).__name__}: {error}")
+            if failures:
+                errors.add_note(failures[0], f"fallback {model.model} failed too: {type(error).__name__}: {error}")
             elif isinstance(error, errors.ModelError):
-                first = error
-                errors.shorten_traceback(first)
+                failures.append(error)
+                errors.shorten_traceback(error)
             else:
                 raise
             if not isinstance(error, _FALLS_BACK) or error.streamed:
                 break
-    try:
-        aio.reraise(cast("errors.ModelError", first))
-    finally:
-        del first  # its traceback holds this frame: neither may keep the other alive
+    return aio.reraise(failures.pop())  # popped: its traceback and this frame would hold each other
 
 
 async def call_model(

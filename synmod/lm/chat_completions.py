@@ -19,7 +19,7 @@ from synmod.scope import Usage
 from . import options, records
 from .failures import body_error, error_of, permanent_error
 from .records import LMChunk, LMReply, LMRequest, Message, with_system_text
-from .replies import reasoning_turn, schema_name, tool_fields
+from .replies import schema_name, tool_fields, turn_with_reasoning
 from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
 from .text_calls import call_in_text
 from .words import schema_text
@@ -209,7 +209,7 @@ def reply_of(
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     try:
-        before = reasoning_turn(answer, text)
+        before = turn_with_reasoning(answer, text)
     except errors.DataError as error:  # a stream may nest deeper than a body
         return errors.BadReplyError(
             f"the reasoning in the reply cannot be read: {error}", reason="not_json", status=200
@@ -239,13 +239,13 @@ async def exchange(
     cancellation, is raised again here without its frames; those of a fault in our code are listed in a note.
     """
     key = await secrets.key()  # outside, so that what a callable of the user raises keeps its frames
-    failure: BaseException | None = key if isinstance(key, errors.AuthError) else None
+    failures: list[BaseException] = [key] if isinstance(key, errors.AuthError) else []  # one at most
     try:
         if not isinstance(key, errors.AuthError):
             async with aclosing(send(key)) as items:
                 async for item in items:
                     if isinstance(item, errors.ModelError):
-                        failure = item
+                        failures.append(item)
                         del item
                         break
                     yield item
@@ -253,12 +253,9 @@ async def exchange(
         if isinstance(error, Exception):
             errors.add_note(error, "".join(traceback.format_tb(error.__traceback__)))
         error.__context__ = error.__cause__ = None
-        failure = error.with_traceback(None)
-    if failure is not None:
-        try:
-            raise failure
-        finally:
-            del failure  # else the error and this frame would hold each other
+        failures.append(error.with_traceback(None))
+    if failures:
+        raise failures.pop()  # so that the error and this frame do not hold each other
 
 
 class ProviderAdapter(ABC):

@@ -77,7 +77,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         self._chunk: LMChunk | None = None  # the next one to read
         self._arrival, self._room = aio.Gate(), aio.Gate()
         self._has_ended = False
-        self._failure: Exception | None = None
+        self._failures: list[Exception] = []  # one at most
         self._results: list[T] = []
 
     async def __aenter__(self) -> Self:
@@ -89,7 +89,8 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        group, self._is_open, self._failure = self._group, False, None
+        group, self._is_open = self._group, False
+        self._failures.clear()
         assert group is not None
         self._room.wake_all()
         group.cancel()
@@ -101,7 +102,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         try:
             self._results.append(await self._main())
         except Exception as error:  # noqa: BLE001  # raised where the stream is read
-            self._failure = error
+            self._failures.append(error)
         finally:
             self._has_ended = True
             self._arrival.wake_all()
@@ -115,13 +116,9 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
             raise RunError(f"{name}: read it in its block: `async with ... as s:`, and inside `async for chunk in s:`.")
         while (chunk := self._chunk) is None:
             if self._has_ended:
-                failure, self._failure = self._failure, None
-                if failure is None:
+                if not self._failures:
                     raise StopAsyncIteration
-                try:
-                    aio.reraise(failure)
-                finally:
-                    del failure  # else its traceback and this frame form a reference cycle
+                aio.reraise(self._failures.pop())
             await self._arrival.wait()
         self._chunk = None
         self._room.wake()

@@ -204,7 +204,7 @@ def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str
 _READ: Final = frozenset({"role", "content", "function_call", "refusal", "tool_calls"})
 
 
-def reasoning_turn(answer: Mapping[str, Json], text: str) -> Message | None:
+def turn_with_reasoning(answer: Mapping[str, Json], text: str) -> Message | None:
     """Return the assistant turn with what the provider wrote beside the known keys, unread; None if that is nothing.
 
     Raises:
