@@ -55,7 +55,8 @@ async def evaluate(
     reward: Any = None,
     metrics: Iterable[Any] = (),
     concurrency: int = 64,
-    max_errors: float | None = None,
+    max_errors: int | None = None,
+    max_error_rate: float | None = None,
     failure_score: float | Literal["lowest"] | None = "lowest",
     samples: int = 1,
     keep_results: bool = True,
@@ -78,8 +79,9 @@ async def evaluate(
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
             failed run; its score stands. One that counts no run, or has no result, is left out with a warning.
         concurrency: How many runs are under way at once.
-        max_errors: How many runs may fail: a number, or a float as share of what has finished (looked at from the 20th
-            on); None for any.
+        max_errors: How many runs may fail; None for any number.
+        max_error_rate: Which share of the finished runs may fail, from 0 to 1, looked at from the 20th run on; None for
+            any.
         failure_score: What a run that failed scores: `"lowest"` of the reward's range, a number, or None to leave it
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs per example, as samples 0 to `samples` - 1.
@@ -120,7 +122,7 @@ async def evaluate(
     """
     return await evaluate_on(
         program, data, y, reward=reward, metrics=metrics, concurrency=concurrency, max_errors=max_errors,
-        failure_score=failure_score, samples=samples, keep_results=keep_results, run=run, progress=progress,
+        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results, run=run, progress=progress,
         executor=executor,
     )  # fmt: skip
 
@@ -136,7 +138,8 @@ async def evaluate_on(
     reward: Any = None,
     metrics: Iterable[Any] = (),
     concurrency: int = 64,
-    max_errors: float | None = None,
+    max_errors: int | None = None,
+    max_error_rate: float | None = None,
     failure_score: float | Literal["lowest"] | None = "lowest",
     samples: int = 1,
     keep_results: bool = True,
@@ -145,7 +148,7 @@ async def evaluate_on(
     executor: Executor | None = None,
 ) -> Evaluation:
     """Evaluate the program of a trainer, whose `places` run the rows, which begin with `first`; see `evaluate`."""
-    _check(program, data, max_errors, failure_score, samples)
+    _check(program, data, max_errors, max_error_rate, failure_score, samples)
     judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
     memories = tree.state(program, tree.Memory) if first is None else first
     rows, output = await rows_to_score(data, y, program, builds=executor is None)
@@ -159,7 +162,7 @@ async def evaluate_on(
         opened = folder.opened(identity_of_run(program, known, judge, measures.given, places), "")
     async with opened as journal:
         runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
-        under_way = _Evaluator(runner, measures, max_errors, failure_score, samples, keep_results, bar)
+        under_way = _Evaluator(runner, measures, max_errors, max_error_rate, failure_score, samples, keep_results, bar)
         bar.begin("evaluate", len(cast("Sized", rows)) * samples if isinstance(rows, list) else None)
         outcome = "stopped"
         try:
@@ -229,7 +232,8 @@ class _Evaluator:
 
     runner: Runner
     metrics: Metrics
-    max_errors: float | None
+    max_errors: int | None
+    max_error_rate: float | None
     failure_score: float | Literal["lowest"] | None
     samples: int
     keep_results: bool
@@ -328,13 +332,15 @@ class _Evaluator:
         Raises:
             _Stop: It has.
         """
-        limit, failed, done = self.max_errors, self._failed, self._done
+        failed, done = self._failed, self._done
         if failed == done == _ENOUGH and not self._judged:
             self._stop(f"the first {_ENOUGH} runs to finish have all failed")
-        if isinstance(limit, float):
-            limit = limit * done if done >= _ENOUGH else None
-        if limit is not None and failed > limit:
-            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self.max_errors!r} allows")
+        for name, limit, most in (
+            ("max_errors", self.max_errors, self.max_errors),
+            ("max_error_rate", self.max_error_rate, (self.max_error_rate or 0) * done if done >= _ENOUGH else done),
+        ):
+            if limit is not None and most is not None and failed > most:
+                self._stop(f"{failed} of {done} runs have failed, more than {name}={limit!r} allows")
 
     def fold(self, index: int) -> None:
         """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
@@ -440,7 +446,7 @@ def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Rewa
         )
 
 
-def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples: Any) -> None:
+def _check(program: Any, data: Any, max_errors: Any, max_error_rate: Any, failure_score: Any, samples: Any) -> None:
     """Raise for an argument that cannot be used.
 
     Raises:
@@ -455,12 +461,14 @@ def _check(program: Any, data: Any, max_errors: Any, failure_score: Any, samples
         type(failure_score) in (int, float) and math.isfinite(failure_score)
     ):
         raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
-    is_count = type(max_errors) is int and max_errors >= 0
-    is_share = type(max_errors) is float and 0 <= max_errors <= 1
-    if max_errors is not None and not is_count and not is_share:
+    if isinstance(max_errors, float):
         raise ArgumentError(
-            f"evaluate: max_errors is {max_errors!r:.100}; give a number of runs, or a share from 0.0 to 1.0."
+            f"evaluate: max_errors is a number of runs, got {max_errors!r}; a share is max_error_rate=."
         )
+    if max_errors is not None:
+        leaves.check_int("evaluate: max_errors", max_errors, 0)
+    if max_error_rate is not None:
+        leaves.check_number("evaluate: max_error_rate", max_error_rate, 0, 1)
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------

@@ -249,8 +249,8 @@ async def test_too_many_failures_stop_it(max_errors, finished):
 async def test_a_share_of_failures_is_looked_at_from_the_20th_on():
     """Half of the first two is nothing yet; more than 0.3 of twenty is, though the twentieth did not fail."""
     data = rows(*((f"fail{n}" if n % 2 == 0 else str(n), "x") for n in range(40)))
-    with pytest.raises(sm.EvaluationError, match="10 of 20 runs") as caught:
-        await sm.evaluate(Echo(), data, max_errors=0.3, concurrency=1)
+    with pytest.raises(sm.EvaluationError, match="10 of 20 runs .* max_error_rate=0.3") as caught:
+        await sm.evaluate(Echo(), data, max_error_rate=0.3, concurrency=1)
     assert caught.value.partial.total == 20
 
 
@@ -711,6 +711,11 @@ async def test_cancelling_leaves_nothing():
         {"samples": 0},
         {"max_errors": -1},
         {"max_errors": 1.5},
+        {"max_errors": 0.3},
+        {"max_errors": True},
+        {"max_error_rate": 1.5},
+        {"max_error_rate": -0.1},
+        {"max_error_rate": "5%"},
         {"failure_score": "worst"},
         {"failure_score": float("nan")},
         {"progress": True},
