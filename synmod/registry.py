@@ -84,7 +84,7 @@ def register(package: str = "", name: str | None = None, aliases: Iterable[str] 
     return decorate
 
 
-def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T], T]:
+def register_own(*, public: bool = True) -> Callable[[T], T]:
     """Register a class or function of synmod itself as `synmod>Name`.
 
     `public=True` also sets its `__module__` to the room, where users find it; pydantic classes keep theirs, because
@@ -95,7 +95,7 @@ def register_own(*, name: str | None = None, public: bool = True) -> Callable[[T
         target_object = cast("Any", target)
         if public and target_object.__module__.count(".") > 1:
             target_object.__module__ = ".".join(target_object.__module__.split(".")[:2])
-        _enter(f"{_OWN_PACKAGE}>{name or target_object.__name__}", target, ())
+        _enter(f"{_OWN_PACKAGE}>{target_object.__name__}", target, ())
         return target
 
     return decorate

@@ -153,9 +153,7 @@ class _NotJson(Exception):
         self.path: list[str | int] = []
 
 
-def frozen(
-    json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError, *, data_models: bool = True
-) -> Json:
+def frozen(json: Json, limit: int = MAX_DEPTH, too_deep: type[Exception] = DataError) -> Json:
     """Check a JSON value, and return it frozen.
 
     Takes linear time. Parts that are frozen already are neither checked again nor copied.
@@ -164,7 +162,6 @@ def frozen(
         json: None, bool, int, float, str, list or dict with str keys, their frozen forms, or data models at any depth.
         limit: How deep it may nest.
         too_deep: The exception raised where it nests deeper.
-        data_models: Whether data models stand for their JSON; else they are refused.
 
     Returns:
         The same content; objects as `FrozenDict`, arrays as `FrozenList`, which raise a TypeError on every change.
@@ -181,7 +178,7 @@ def frozen(
     if isinstance(json, _FROZEN):
         return json
     try:
-        return _frozen(json, limit, data_models, {})
+        return _frozen(json, limit, {})
     except _NotJson as fault:
         place = pointer(reversed(fault.path))
         where = f"{place[:_SHOWN]}…" if len(place) > _SHOWN else place or "The value"
@@ -190,13 +187,13 @@ def frozen(
         raise error(f"{where}: {what} is not JSON: {fault.remedy or f'the limit is {limit}'}.") from None
 
 
-def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
+def _frozen(value: Any, room: int, done: dict[int, Any]) -> Any:
     """Freeze one value, nested at most `room` deep; `done` has the frozen form of each plain container by its id."""
     kind: type[Any] = type(value)
     if kind is dict or kind is list:
         part = done.get(id(value))
         if part is None:
-            return _frozen_container(value, room, data_models, done)
+            return _frozen_container(value, room, done)
     elif isinstance(value, _FROZEN):
         part = value
     elif kind is str:
@@ -210,7 +207,7 @@ def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> A
     ):
         return value
     else:
-        stands_for = getattr(kind, "__synmod_json__", None) if data_models else None
+        stands_for = getattr(kind, "__synmod_json__", None)
         if stands_for is None:
             raise _NotJson(*_fault_and_remedy(value))
         part = stands_for(value)
@@ -219,7 +216,7 @@ def _frozen(value: Any, room: int, data_models: bool, done: dict[int, Any]) -> A
     return part
 
 
-def _frozen_container(source: Any, room: int, data_models: bool, done: dict[int, Any]) -> Any:
+def _frozen_container(source: Any, room: int, done: dict[int, Any]) -> Any:
     """Freeze a plain dict or list. Hot: most scalars are checked here, without a call."""
     if not room:
         raise _NotJson("", "", too_deep=True)
@@ -242,7 +239,7 @@ def _frozen_container(source: Any, room: int, data_models: bool, done: dict[int,
         ):
             continue
         try:
-            part = _frozen(value, room - 1, data_models, done)
+            part = _frozen(value, room - 1, done)
         except _NotJson as fault:
             fault.path.append(key)
             raise

@@ -122,8 +122,8 @@ async def evaluate(
     """
     return await evaluate_on(
         program, data, y, reward=reward, metrics=metrics, concurrency=concurrency, max_errors=max_errors,
-        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results, run=run, progress=progress,
-        executor=executor,
+        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results, run=run,
+        progress=progress, executor=executor,
     )  # fmt: skip
 
 
