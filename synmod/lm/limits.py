@@ -50,14 +50,14 @@ class Limit:
             raise ConfigError("Limit got no limit: write concurrency=, rpm= or tpm=.")
         self._lock = aio.lock()
         self._homes: Counter[aio.Home] = Counter()  # of all slots, waiting and under way
-        self._queue: deque[Slot] = deque()
+        self._queue: deque[RequestSlot] = deque()
         self._running = 0
-        self._log: deque[Slot] = deque()
+        self._log: deque[RequestSlot] = deque()
         self._tokens = 0  # sum over the log
 
-    def slot(self, tokens: int) -> Slot:
+    def slot(self, tokens: int) -> RequestSlot:
         """Return the slot of a request that may use this many tokens: begin it before the request, end it after."""
-        return Slot(self, tokens)
+        return RequestSlot(self, tokens)
 
     def numbers(self) -> dict[str, int]:
         """Return the limits that were given, by name."""
@@ -72,7 +72,7 @@ class Limit:
 
     __deepcopy__ = __copy__
 
-    def _seconds_to(self, slot: Slot) -> float:
+    def _seconds_to(self, slot: RequestSlot) -> float:
         """Return how long a slot must wait at least: 0 if it may begin, infinity if the end of another wakes it."""
         if len(self._homes) > 1 and self._must_wait(slot):
             self._forget_ended()
@@ -90,7 +90,7 @@ class Limit:
             requests, tokens, ready = requests - 1, tokens - sent.tokens, sent.began + _WINDOW_S
         return max(ready - now, _SHORTEST_WAIT_S) if ready > now else 0.0
 
-    def _must_wait(self, slot: Slot) -> bool:
+    def _must_wait(self, slot: RequestSlot) -> bool:
         """Whether others are before a slot, or all places are taken."""
         return self._queue[0] is not slot or (self.concurrency is not None and self._running >= self.concurrency)
 
@@ -102,14 +102,14 @@ class Limit:
             self._running -= self._homes.pop(home) - len(waiting)
         self._wake()
 
-    def _leave(self, slot: Slot) -> bool:
+    def _leave(self, slot: RequestSlot) -> bool:
         """Count a slot that has ended; return whether it had not been forgotten."""
         left = self._homes.pop(slot.home, 0) - 1
         if left > 0:
             self._homes[slot.home] = left
         return left >= 0
 
-    def _begin(self, slot: Slot) -> None:
+    def _begin(self, slot: RequestSlot) -> None:
         """Log a request that is sent now."""
         self._running += 1
         if self.rpm is not None or self.tpm is not None:
@@ -117,7 +117,7 @@ class Limit:
             self._log.append(slot)
             self._tokens += slot.tokens
 
-    def _forget(self, slot: Slot) -> None:
+    def _forget(self, slot: RequestSlot) -> None:
         """Remove a request from the log."""
         if slot.is_logged:
             slot.is_logged = False
@@ -130,7 +130,7 @@ class Limit:
             self._queue[0].signal.set()
 
 
-class Slot:
+class RequestSlot:
     """The slot of one request under a limit."""
 
     __slots__ = ("_limit", "began", "home", "is_logged", "signal", "tokens")
