@@ -122,8 +122,8 @@ async def evaluate(
     """
     return await evaluate_on(
         program, data, y, reward=reward, metrics=metrics, concurrency=concurrency, max_errors=max_errors,
-        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results, run=run,
-        progress=progress, executor=executor,
+        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results,
+        run=run, progress=progress, executor=executor,
     )  # fmt: skip
 
 
@@ -335,12 +335,10 @@ class _Evaluator:
         failed, done = self._failed, self._done
         if failed == done == _ENOUGH and not self._judged:
             self._stop(f"the first {_ENOUGH} runs to finish have all failed")
-        for name, limit, most in (
-            ("max_errors", self.max_errors, self.max_errors),
-            ("max_error_rate", self.max_error_rate, (self.max_error_rate or 0) * done if done >= _ENOUGH else done),
-        ):
-            if limit is not None and most is not None and failed > most:
-                self._stop(f"{failed} of {done} runs have failed, more than {name}={limit!r} allows")
+        if self.max_errors is not None and failed > self.max_errors:
+            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self.max_errors} allows")
+        if self.max_error_rate is not None and done >= _ENOUGH and failed > self.max_error_rate * done:
+            self._stop(f"{failed} of {done} runs have failed, more than max_error_rate={self.max_error_rate} allows")
 
     def fold(self, index: int) -> None:
         """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
@@ -462,9 +460,7 @@ def _check(program: Any, data: Any, max_errors: Any, max_error_rate: Any, failur
     ):
         raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
     if isinstance(max_errors, float):
-        raise ArgumentError(
-            f"evaluate: max_errors is a number of runs, got {max_errors!r}; a share is max_error_rate=."
-        )
+        raise ArgumentError(f"evaluate: max_errors is {max_errors!r}; give a number of runs, or a max_error_rate.")
     if max_errors is not None:
         leaves.check_int("evaluate: max_errors", max_errors, 0)
     if max_error_rate is not None:
