@@ -15,20 +15,9 @@ from typing import Any, Final, TypeAlias, TypeGuard, cast
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
+from synmod import leaves
 from synmod.errors import SchemaError, SchemaTooComplex
-from synmod.leaves import (
-    FrozenDict,
-    Json,
-    fill,
-    frozen,
-    frozen_dict,
-    frozen_list,
-    is_array,
-    is_object,
-    thaw,
-    unique_name,
-)
-from synmod.leaves.aio import lock
+from synmod.leaves import FrozenDict, Json, frozen, frozen_dict, frozen_list, is_array, is_object
 
 # -- keywords ----------------------------------------------------------------------------------------------------------
 
@@ -248,14 +237,14 @@ class Schema(FrozenDict):
     answers: dict[tuple[Callable[..., bool], int], bool]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return intern_schema, (thaw(self),)
+        return intern_schema, (leaves.thaw(self),)
 
 
 _ENCODER: Final = JSONEncoder(ensure_ascii=False)  # frozen JSON has no NaN, so that need not be checked
 
 _interned: WeakValueDictionary[str, Schema] = WeakValueDictionary()
 _recent: deque[Schema] = deque(maxlen=256)  # so that the schema of a dict, and the facts kept with it, are found again
-_interning = lock()  # reentrant: a finaliser may run while it is held
+_interning = leaves.aio.lock()  # reentrant: a finaliser may run while it is held
 _serials = count()
 
 
@@ -310,7 +299,7 @@ def _is_anything(_: Json) -> bool:
 def _new_schema(written: Json) -> Schema:
     """Return a schema of frozen JSON, about which nothing is known yet."""
     schema = Schema.__new__(Schema)
-    fill(schema, written)
+    leaves.fill(schema, written)
     schema.serial = next(_serials)
     schema.checked = False
     schema.validator = schema.parts = None
@@ -401,7 +390,7 @@ def with_own_definitions(schema: Schema) -> Schema:
     while pending:
         reference = pending.pop()
         if reference not in moved and not _is_among_subschemas(reference):
-            name = unique_name(steps_of(reference)[-1], definitions)
+            name = leaves.unique_name(steps_of(reference)[-1], definitions)
             definitions[name] = target_of(schema, reference)
             moved[reference] = f"{_DEFS}{escape(name)}"
             pending |= references(definitions[name])
@@ -416,7 +405,7 @@ def portable(schema: Schema) -> FrozenDict:
     if all(definition_of(reference) is not None for reference in references(schema)):
         return schema
     definitions: Mapping[str, Any] = schema.get("$defs", ANYTHING)
-    name = unique_name(str(schema.get("title") or "Root"), definitions)
+    name = leaves.unique_name(str(schema.get("title") or "Root"), definitions)
     here = f"#/$defs/{escape(name)}"
 
     def change(reference: str) -> str:
