@@ -60,7 +60,7 @@ class Binding:
         everything = tree.state(self.program).items()
         return tree.State.of_leaves({path: leaf for path, leaf in everything if self.roles[path_str(path)] in roles})
 
-    def wrapped(self, example: Example, number: int) -> Example:
+    def wrap_row(self, example: Example, number: int) -> Example:
         """Return a row whose inputs and target are data models: plain JSON is wrapped by the schemas that were bound.
 
         Args:

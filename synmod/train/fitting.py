@@ -213,7 +213,7 @@ class _Fitting:
         self.batches, train, validation, self.order = self.rows
         splits: dict[Split, dict[str, Example]] = {"train": train, "validation": validation}
         self.examples: dict[Split, dict[str, Example]] = {
-            split: dict(zip(of, self.trainer.wrapped(of.values()), strict=True)) for split, of in splits.items()
+            split: dict(zip(of, self.trainer.wrap_rows(of.values()), strict=True)) for split, of in splits.items()
         }
         checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
         for rows in self.examples.values():
@@ -236,8 +236,8 @@ class _Fitting:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
             of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
             identity = {
-                **of, "validation metrics": [*map(runs.described, self.validation_metrics)],
-                "optimizer": runs.described(optimizer), "seed": trainer.seed,
+                **of, "validation metrics": [*map(runs.describe, self.validation_metrics)],
+                "optimizer": runs.describe(optimizer), "seed": trainer.seed,
             }  # fmt: skip
             opened = folder.opened(identity, self.seed.fingerprint)
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
@@ -474,10 +474,10 @@ class _Fitting:
         """
         trainer, bench, feedback = self.trainer, self.bench, {}
         try:
-            with trainer.watching():
+            with trainer.watch_rows():
                 if batch is not None and self.optimizer.learns_from_batches:
                     rollouts = await bench.evaluate(self._current_state(), batch, split="train", calls=True)
-                    feedback = trainer.feedback = trainer.requested(await bench.feedback(rollouts))
+                    feedback = trainer.feedback = trainer.drop_unrequested(await bench.feedback(rollouts))
                 await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
                 self.ledger.check_proposals(type(self.optimizer).__name__)
         except errors.BudgetExceeded as error:

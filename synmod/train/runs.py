@@ -102,21 +102,21 @@ class Journal:
             return None
         piece: dict[str, Any] = {**entry, "usage": usage}
         try:
-            piece["outputs"] = await self._found(piece["outputs"], piece.pop("schema", None))
+            piece["outputs"] = await self._rebuild_outputs(piece["outputs"], piece.pop("schema", None))
         except (LookupError, TypeError, ValueError):  # a schema that cannot be read, or is not one
             return None
         return piece
 
-    async def _found(self, json: Any, schemas: Any) -> Any:
-        """Return outputs as `_noted_in` was given them (KeyError where a schema is not there)."""
+    async def _rebuild_outputs(self, json: Any, schemas: Any) -> Any:
+        """Return outputs as `_note_schemas` was given them (KeyError where a schema is not there)."""
         match schemas:
             case str():
                 return JsonDataModel[Any](json, schema=(await self.read(f"schema/{schemas}") or {})["schema"])
             case [kind, *parts]:
-                found = [await self._found(*each) for each in zip(json, parts, strict=True)]
+                found = [await self._rebuild_outputs(*each) for each in zip(json, parts, strict=True)]
                 return tuple(found) if kind == "tuple" else found
             case {}:
-                return {name: await self._found(json[name], part) for name, part in schemas.items()}
+                return {name: await self._rebuild_outputs(json[name], part) for name, part in schemas.items()}
             case _:
                 return json
 
@@ -136,17 +136,17 @@ class Journal:
         usage: Usage = piece["usage"]
         used = {name: number for name, number in vars(usage).items() if number != getattr(NO_USAGE, name)}
         entry = {**piece, "outputs": as_json(piece["outputs"]), "usage": used, "at": self.elapsed_s}
-        if schemas := await self._noted_in(piece["outputs"]):
+        if schemas := await self._note_schemas(piece["outputs"]):
             entry["schema"] = as_json(schemas)
         await self.write(key, frozen_dict(entry))  # hot: all in it has been checked
 
-    async def _noted_in(self, outputs: Any) -> Any:
+    async def _note_schemas(self, outputs: Any) -> Any:
         """Return the nest of outputs with digests of schemas, which stand in the journal once, not in each record."""
         if isinstance(outputs, tuple | list):
-            parts = [await self._noted_in(part) for part in cast("list[Any]", outputs)]
+            parts = [await self._note_schemas(part) for part in cast("list[Any]", outputs)]
             return ["tuple" if isinstance(outputs, tuple) else "list", *parts]
         if is_object(outputs):
-            return {name: await self._noted_in(part) for name, part in outputs.items()}
+            return {name: await self._note_schemas(part) for name, part in outputs.items()}
         if not isinstance(outputs, JsonDataModel):
             return None
         schema = schema_of(cast("Any", outputs))
@@ -382,8 +382,8 @@ def identity_of_run(
     identity: dict[str, Json] = {
         "program": graphdef(program).fingerprint_with(name_of),
         "fixed values": _others(program, seed).fingerprint,
-        "reward": None if reward is None else described(reward),
-        "metrics": [*map(described, metrics)],
+        "reward": None if reward is None else describe(reward),
+        "metrics": [*map(describe, metrics)],
         "models": _models(places),
     }
     return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
@@ -413,7 +413,7 @@ def _models(places: Places | None) -> Json:
     return [lm.models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
 
 
-def described(thing: Any) -> str:
+def describe(thing: Any) -> str:
     """Return of what kind something is, and a digest of how it is made; its counters and memories do not count.
 
     A name stands for itself.

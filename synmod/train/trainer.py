@@ -428,9 +428,9 @@ class Trainer:
             merge_multi_context: One State per row, in input order; False for a list of them per context.
         """
         states = [self._states] * max(1, len(self._rows)) if isinstance(self._states, State) else self._states
-        return self._merged(states, merge_multi_context)
+        return self._group_by_context(states, merge_multi_context)
 
-    def _merged(self, values: Sequence[Any], merge: bool) -> list[Any]:
+    def _group_by_context(self, values: Sequence[Any], merge: bool) -> list[Any]:
         """Return values of rows in input order, or a list of them per context."""
         if merge:
             return list(values)
@@ -571,7 +571,7 @@ class Trainer:
         if monitor not in self._monitors:
             self._monitors.append(monitor)
 
-    def watching(self) -> AbstractContextManager[Any]:
+    def watch_rows(self) -> AbstractContextManager[Any]:
         """Return a block in which the monitors watch."""
         return scope.hooks(*self._monitors) if self._monitors else nullcontext()
 
@@ -625,14 +625,14 @@ class Trainer:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def wrapped(self, rows: Iterable[Example]) -> list[Example]:
+    def wrap_rows(self, rows: Iterable[Example]) -> list[Example]:
         """Return rows whose inputs and targets are data models: plain JSON is wrapped by the schemas that were bound.
 
         Raises:
             SchemaError: A value misses its schema; names the row.
             DataError: No output can have a target; names the row.
         """
-        return [self._binding.wrapped(row, number) for number, row in enumerate(rows)]
+        return [self._binding.wrap_row(row, number) for number, row in enumerate(rows)]
 
     def target_checks(self, metrics: Iterable[Any] = ()) -> list[evaluation.Check]:
         """Return what raises for a target that no output can match, by the reward or one of some metrics."""
@@ -657,13 +657,13 @@ class Trainer:
         """
         if on_error not in ("raise", "collect"):
             raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
-        rows = self.wrapped(map(batches.identified, batches.rows_of(batch)))
+        rows = self.wrap_rows(map(batches.identified, batches.rows_of(batch)))
         states = self._states
         if isinstance(states, State) or len(states) != len(rows):
             states = [states if isinstance(states, State) else self._first] * len(rows)
         bound = self._binding
         assert bound.routing is not None
-        with self.watching():
+        with self.watch_rows():
             self._rows = await batches.run_rows(
                 self.program, rows, self.places, states,
                 training=self.for_training if is_train is None else is_train,
@@ -683,7 +683,7 @@ class Trainer:
         """
         rans = [(row.number, row.ran) for row in self._rows]
         outputs = [ran.outputs if ran.failure is None else flow.Failed(number, ran.failure) for number, ran in rans]
-        return self._merged(outputs, merge_multi_context)
+        return self._group_by_context(outputs, merge_multi_context)
 
     @needs_its_steps
     async def update_metric(self, metric: Any, labels: Sequence[Any]) -> None:
@@ -725,14 +725,14 @@ class Trainer:
         if [type(each) for each in given] != [scope.Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
         rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
-        for path, items in self.requested(await bound.routing.items(rollouts)).items():
+        for path, items in self.drop_unrequested(await bound.routing.items(rollouts)).items():
             kept = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
             self.feedback[path] = (*kept, *items)
         self._input_feedback = given
         self._lifecycle.drop("update")
         self._lifecycle.add("backward")
 
-    def requested(self, feedback: Mapping[str, tuple[FeedbackItem, ...]]) -> dict[str, tuple[FeedbackItem, ...]]:
+    def drop_unrequested(self, feedback: Mapping[str, tuple[FeedbackItem, ...]]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return feedback without that of params whose `grad_req` is `"null"`."""
         requests = self._binding.requests
         return {path: () if requests[path] == "null" else items for path, items in feedback.items()}
@@ -750,7 +750,7 @@ class Trainer:
         Args:
             merge_multi_context: False for a list of them per context.
         """
-        return [self._merged(self._input_feedback, merge_multi_context) for _ in self.data_names]
+        return [self._group_by_context(self._input_feedback, merge_multi_context) for _ in self.data_names]
 
     @needs_its_steps
     async def update(self) -> tuple[tree.KeyPath, ...]:
@@ -833,10 +833,10 @@ class Trainer:
             Exception: Further ones of `sm.evaluate`.
         """
         found = batches.batches_of(eval_data, num_batch)
-        rows = (row for batch in found for row in self.wrapped(batches.rows_of(batch, filling=False)))
+        rows = (row for batch in found for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
         metrics, most = listed(eval_metric), self.places.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
-        with self.watching():
+        with self.watch_rows():
             return await evaluation.evaluate_on(self.program, rows, None, self.places, self._first, **options)
 
     @needs_its_steps
@@ -868,8 +868,8 @@ class Trainer:
     ) -> AsyncIterator[tuple[list[Any], int, Any]]:
         """Yield `(outputs, nbatch, batch)` of each batch; arguments and errors of `predict`."""
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
-            rows = self.wrapped(batches.rows_of(batch, filling=False))
-            with self.watching():
+            rows = self.wrap_rows(batches.rows_of(batch, filling=False))
+            with self.watch_rows():
                 outputs = await evaluation.predicted(
                     self.program, rows, on_error=on_error, concurrency=self.places.size, progress=False,
                     places=self.places, first=self._first,
