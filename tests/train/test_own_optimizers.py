@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 
 import pytest
 
@@ -30,10 +31,11 @@ class OneStep(sm.optimizers.Optimizer):
         return child if race.won else state
 
 
-async def fit(optimizer, *, rewarded=True, **options):
+async def fit(optimizer, *, rewarded=True, concurrency=64, reward=None, **options):
     """Train the one stage of a RuleTask."""
     task = RuleTask(stages=1, rows=12)
-    trainer = Trainer(task.program, reward=task.reward if rewarded else None)
+    reward = (reward or (lambda it: it))(task.reward) if rewarded else None
+    trainer = Trainer(task.program, reward=reward, concurrency=concurrency)
     batches, options = [Batch(list(task.train))], {"budget": 200, **options}
     return await trainer.fit(batches, eval_data=list(task.validation), optimizer=optimizer, **options)
 
@@ -221,3 +223,93 @@ def test_the_end_is_paid_from_calls_and_tokens_too(limit):
     """As far as the average of a rollout foretells it."""
     history = asyncio.run(fit(WholeChildren(), budget=sm.Budget(**limit)))
     assert len(history.seed.scores["validation"]) == len(history.best.scores["validation"]) == 12
+
+
+class SlowReward(sm.rewards.Reward):
+    """Another reward, after some turns of the loop that differ from row to row."""
+
+    needs_target = False
+
+    def __init__(self, judge, dice, **options):
+        super().__init__(**options)
+        self.judge, self.dice = judge, dice
+
+    async def call(self, y_pred):
+        for _ in range(self.dice.randrange(20)):
+            await asyncio.sleep(0)
+        return await self.judge.call(y_pred=y_pred)
+
+
+class ParallelRaces(OneStep):
+    """Races two children at once, in branches of several evaluations each."""
+
+    async def update(self, state, feedback, bench):
+        texts = bench.rng("texts").sample(TEXTS, 2)
+        children = [state.replace({PATH: text}) for text in texts]
+        races = await bench.gather(*(bench.race(child, state, block=3) for child in children))
+        best = max(range(2), key=lambda number: races[number].gain)
+        self.note(races[best].won)
+        return children[best] if races[best].won else state
+
+
+@pytest.mark.parametrize("optimizer", [WholeChildren, PartsOfChildren, OneLongStep, ParallelRaces])
+def test_what_fits_into_a_budget_depends_neither_on_concurrency_nor_on_a_restart(optimizer, tmp_path):
+    """Nor on latency; a run that is resumed calls nothing again."""
+    histories = []
+    for number, concurrency in enumerate((1, 8, 64, 64)):
+        dice = random.Random(number)
+        history = asyncio.run(
+            fit(
+                optimizer(patience=3),
+                budget=61,
+                concurrency=concurrency,
+                reward=lambda judge, dice=dice: SlowReward(judge, dice),
+                run=tmp_path / str(min(number, 2)),
+            )
+        )
+        histories.append(history.to_json())
+    assert histories[1:] == histories[:1] * 3
+
+
+class Writes(sm.optimizers.Optimizer):
+    """Keeps whatever a model writes that wins a race."""
+
+    kinds = ("instruction",)
+    ends = True
+
+    async def update(self, state, feedback, bench):
+        rollouts = await bench.evaluate(state, bench.train[:6], split="train", calls=True)
+        text = await bench.propose(state, PATH, rollouts, hint="Be brief.")
+        child = state if text is None else state.replace({PATH: text})
+        race = await bench.race(child, state, block=6)
+        self.note(race.won)
+        return child if race.won else state
+
+
+def test_a_plain_optimizer_gets_better_values_from_a_model():
+    """By `bench.propose`, from its own proposer; a value that was tried is requested once more."""
+    history = asyncio.run(fit(Writes(proposer=RuleTask(stages=1, rows=12).proposer, patience=3)))
+    assert history.best.score > history.seed.score
+
+
+class NoAnswers(sm.Module):
+    async def call(self, inputs):
+        raise sm.BadReplyError("nonsense")
+
+
+def test_three_steps_with_nothing_but_failed_proposals_end_a_run():
+    """With what failed."""
+    with pytest.raises(sm.TrainerError, match="Writes: in 3 steps the proposer gave nothing but errors.*nonsense"):
+        asyncio.run(fit(Writes(proposer=NoAnswers(), patience=20)))
+
+
+async def test_propose_names_a_path_that_is_not_a_target():
+    """With those that are."""
+
+    class Misspelt(Writes):
+        async def update(self, state, feedback, bench):
+            await bench.propose(state, "0/instruction", ())
+            return state
+
+    with pytest.raises(sm.TrainerError, match=r"bench\.propose: path .* Did you mean '0/instructions'"):
+        await fit(Misspelt())
