@@ -15,13 +15,13 @@ from synmod.leaves import Json, aio, align_nests, check_seconds, copy_nest, froz
 from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
-from .checks import R, Returning
+from .checks import Around, R
 
 # -- Repeat and Retry --------------------------------------------------------------------------------------------------
 
 
 @registry.register_own()
-class Repeat(Returning[R]):
+class Repeat(Around[R]):
     """Calls a module on its own output, a number of times or until a condition holds.
 
     An output of None ends the loop.
@@ -65,10 +65,9 @@ class Repeat(Returning[R]):
         on_limit: Literal["raise", "return"] = "raise",
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(module, **options)
         if (times is None) == (until is None):
             raise ConfigError("Repeat: pass either `times` or `until`: a number of rounds, or a condition to stop.")
-        self.module = checks.member("Repeat", "module", module)
         self.times = None if times is None else checks.whole("Repeat", "times", times)
         self.until = None if until is None else checks.function("Repeat", "until", until)
         self.max_times = checks.whole("Repeat", "max_times", max_times)
@@ -115,7 +114,7 @@ def _fits(again: Any, outputs: Any) -> bool:
 
 
 @registry.register_own()
-class Retry(Returning[R]):
+class Retry(Around[R]):
     """Calls a module again if it fails, each time with a new sample of its model calls.
 
     Language models retry their requests themselves; this is for failures that another sample may not have.
@@ -154,8 +153,7 @@ class Retry(Returning[R]):
         on: type[Exception] | tuple[type[Exception], ...],
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Retry", "module", module)
+        super().__init__(module, **options)
         self.attempts = checks.whole("Retry", "attempts", attempts)
         self.on = checks.exceptions("Retry", on)
 
@@ -173,10 +171,6 @@ class Retry(Returning[R]):
                     raise
                 failures.append(f"attempt {len(failures) + 1} failed: {type(error).__name__}: {error}")
 
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the outputs of the module."""
-        return await self.module(inputs)
-
 
 # -- Cached ------------------------------------------------------------------------------------------------------------
 
@@ -185,7 +179,7 @@ _NAMES: Final[dict[tuple[int, int], tuple[str, Any]]] = {}
 
 
 @registry.register_own()
-class Cached(Returning[R]):
+class Cached(Around[R]):
     """Caches the outputs of a module, by the JSON of its inputs and the fingerprint of its structure and state.
 
     Equal concurrent calls run the module once. Another state of the module (a Variable assigned, an overlay), another
@@ -245,8 +239,7 @@ class Cached(Returning[R]):
         key: Callable[..., Any] | None = None,
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Cached", "module", module)
+        super().__init__(module, **options)
         if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Cached: cache is {cache!r:.100}; write a Cache, sm.Cache('path'), or None for memory.")
         self.cache = Cache() if cache is None else cache
@@ -283,10 +276,6 @@ class Cached(Returning[R]):
             return output
 
         return copy_nest(await self.cache.flights.run(key, work, scope.caused_by_enclosing_limit))
-
-    async def compute_output_spec(self, *inputs: Any) -> Any:
-        """Return the outputs of the module."""
-        return await self.module(*inputs)
 
     def _structure(self) -> Json:
         """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""
@@ -408,7 +397,7 @@ def _samples(
 
 
 @registry.register_own()
-class BestOf(Returning[R]):
+class BestOf(Around[R]):
     """Draws `n` independent samples of a module concurrently, and returns the one with the highest reward.
 
     Among equal rewards, the lowest sample wins. With a threshold, the first sample in order that reaches it wins, and
@@ -459,8 +448,7 @@ class BestOf(Returning[R]):
         concurrency: int | None = None,
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("BestOf", "module", module)
+        super().__init__(module, **options)
         self.n = checks.whole("BestOf", "n", n)
         self.reward = reward
         checks.bound_reward("BestOf", "reward", reward)
@@ -495,13 +483,9 @@ class BestOf(Returning[R]):
         best.attempt.keep()
         return best.output
 
-    async def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the outputs of the module."""
-        return await self.module(inputs)
-
 
 @registry.register_own()
-class Majority(Returning[R]):
+class Majority(Around[R]):
     """Draws `n` independent samples of a module concurrently, and returns the most frequent answer.
 
     Answers are compared with `sm.data.json_equal`. Among equally frequent answers, the first in sample order wins.
@@ -539,8 +523,7 @@ class Majority(Returning[R]):
     def __init__(
         self, module: ModuleOf[R], n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Majority", "module", module)
+        super().__init__(module, **options)
         self.n = checks.whole("Majority", "n", n)
         self.field = None if field is None else checks.field_name("Majority", "field", field)
 
@@ -586,7 +569,7 @@ class _Remark(
 
 
 @registry.register_own()
-class Refine(Returning[R]):
+class Refine(Around[R]):
     """Runs a module, critiques its output, and runs it again with the critique as an input.
 
     Args:
@@ -633,8 +616,7 @@ class Refine(Returning[R]):
         threshold: float | None = None,
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Refine", "module", module)
+        super().__init__(module, **options)
         self.critic = critic
         if not _is_critic(critic):
             checks.bound_reward("Refine", "critic", critic)

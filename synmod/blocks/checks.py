@@ -1,13 +1,13 @@
 """Shared by the blocks: checks of constructor arguments and of the outputs of members, and a typed base class."""
 
 import re
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from synmod import data, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import check_choice, check_int, check_number, did_you_mean
-from synmod.module import Module
+from synmod.module import Module, ModuleOf, ModuleOptions
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -21,6 +21,20 @@ class Returning(Module, Generic[R]):
         def __call__(  # pyright: ignore[reportIncompatibleMethodOverride]  # narrower than what `call` shows
             self, /, *args: Any, training: bool | None = None, **kwargs: Any
         ) -> Coroutine[Any, Any, R]: ...
+
+
+class Around(Returning[R]):
+    """A block that calls one module, and whose outputs are those of the module unless it declares others."""
+
+    def __init__(self, module: ModuleOf[R], **options: Unpack[ModuleOptions]) -> None:
+        super().__init__(**options)
+        self.module = member(type(self).__name__, "module", module)
+
+    async def _outputs_of_module(self, *inputs: Any) -> Any:
+        """Return the outputs of the module."""
+        return await self.module(*inputs)
+
+    compute_output_spec: Callable[..., Any] = _outputs_of_module
 
 
 def member(kind: str, name: str, module: Any) -> Module:

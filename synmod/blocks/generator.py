@@ -272,12 +272,16 @@ class Generator(Module, Generic[M]):
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
+        self._note_variables(originals)
+        if not return_inputs:
+            self.output_spec = form.output
+
+    def _note_variables(self, originals: Mapping[str, Any]) -> None:
+        """Mark the recorded arguments that Variables hold, which files keep in the state alone."""
         arguments = self._record.arguments or {}
         for name, value in originals.items():
             if value is not None and arguments.get(name) == value:  # examples may be data models
                 arguments = self._record.arguments = {**arguments, name: InVariable(value)}
-        if not return_inputs:
-            self.output_spec = form.output
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
         """Return the reply of the model to the prompt, as a value of the output model.

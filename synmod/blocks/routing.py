@@ -13,7 +13,7 @@ from synmod.leaves import Json, frozen, is_object
 from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
-from .checks import R, Returning
+from .checks import Around, R, Returning
 from .generator import Form, Generator, GeneratorOptions, check_params, object_schema, split_definitions
 
 A = TypeVar("A")
@@ -239,7 +239,7 @@ def execution_of_branch(branch: Branch[Any]) -> Execution:
 
 
 @registry.register_own()
-class Route(Returning[R]):
+class Route(Around[R]):
     """Passes its inputs to one of several modules, selected by a field of another module's output.
 
     Args:
@@ -312,8 +312,7 @@ class Route(Returning[R]):
         merge: bool = True,
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Route", "module", module)
+        super().__init__(module, **options)
         self.routes = _check_routes("Route", "routes", routes)
         self.key = checks.field_name("Route", "key", key)
         self.default = None if default is None else checks.one_of("Route", "default", default, tuple(self.routes))
@@ -651,7 +650,7 @@ class Parallel(Returning[R]):
 
 
 @registry.register_own()
-class Map(Returning[R]):
+class Map(Around[R]):
     """Calls a module on every item of a list, with bounded concurrency; results are in the order of the items.
 
     Args:
@@ -726,8 +725,7 @@ class Map(Returning[R]):
         on_error: Literal["raise", "collect"] = "raise",
         **options: Unpack[ModuleOptions],
     ) -> None:
-        super().__init__(**options)
-        self.module = checks.member("Map", "module", module)
+        super().__init__(module, **options)
         self.field = None if field is None else checks.field_name("Map", "field", field)
         self.concurrency = checks.whole("Map", "concurrency", concurrency)
         self.on_error: Literal["raise", "collect"] = checks.one_of("Map", "on_error", on_error, ("raise", "collect"))

@@ -7,17 +7,16 @@ Speed: composing, extracting and running are linear in steps and use no recursio
 Must never know: modules (a step's module is something to call), files, language models, the walk.
 """
 
-from .engine import Plan, compile_flow, run_plan, together
+from .engine import Plan, compile_flow, fields_text, run_plan, together
 from .graph import (
     Declared, FlowGraph, FlowStep, Origin, Step, SymbolRef, live_graph, record_call, record_graph, record_operation,
     step_of, steps_between, symbol_of,
 )
-from .pools import Failed, map_concurrently
-from .progress import Progress, SafeProgress, open_progress
+from .pools import Failed, Progress, SafeProgress, map_concurrently, open_progress
 from .running import in_thread, run
 
 __all__ = [
     "Declared", "Failed", "FlowGraph", "FlowStep", "Origin", "Plan", "Progress", "SafeProgress", "Step", "SymbolRef",
-    "compile_flow", "in_thread", "live_graph", "map_concurrently", "open_progress", "record_call", "record_graph",
-    "record_operation", "run", "run_plan", "step_of", "steps_between", "symbol_of", "together",
+    "compile_flow", "fields_text", "in_thread", "live_graph", "map_concurrently", "open_progress", "record_call",
+    "record_graph", "record_operation", "run", "run_plan", "step_of", "steps_between", "symbol_of", "together",
 ]

@@ -329,7 +329,7 @@ def _conform(value: Any, declared: Declared, where: str) -> Any:
     if value._schema is declared.schema:
         return value
     if not is_subschema(value._schema, declared.schema):  # the value itself may still fit
-        where += f": the output was recorded as {_title(declared.schema)}, got {_title(value._schema)}"
+        where += f": the output was recorded as {fields_text(declared.schema)}, got {fields_text(value._schema)}"
     return value_from(value, declared.schema, declared.data_model, where)
 
 
@@ -354,9 +354,9 @@ def _place(step: PlannedStep) -> str:
     return f"{above}/{step.name}" if above else step.name
 
 
-def _title(schema: Schema) -> str:
-    """Return a schema's title and fields."""
-    return f"{schema.get('title', 'data')}({', '.join(schema.get('properties', {}))})"
+def fields_text(schema: Schema) -> str:
+    """Return the title and the fields of a schema."""
+    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
 
 
 def _shape(nest: Any) -> str:

@@ -20,7 +20,7 @@ from synmod.tree import class_of, discard_writes, keep_writes, walk
 
 from . import contract, transactions
 from .contract import is_datum, is_declaration, symbols_of
-from .kinds import RoomsAbove, own_inputs_of, verify_first_call
+from .declaring import RoomsAbove, own_inputs_of, verify_first_call
 from .record import ABSENT, attributes_of, extend_paths, paths_below, where
 from .structure import seal
 from .transactions import Build

@@ -19,7 +19,7 @@ from synmod.scope import AMBIENT, FRAME, CallFrame, CallRun, effective, hooks_fo
 from . import contract
 from .building import SymbolicFrame, ensure_built, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
 from .contract import ANY_CLASS, check_inputs, check_output, no_outputs
-from .kinds import passes_none
+from .declaring import passes_none
 from .record import ModuleRecord, paths_below, where
 from .signatures import CallSignature
 from .transactions import is_building_tree

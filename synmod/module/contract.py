@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
+from synmod.flow import fields_text
 from synmod.leaves import KeyPath, did_you_mean
 from synmod.leaves.nests import (
     LEAF,
@@ -46,11 +47,6 @@ _UNSET: Final = object()
 def title_of(schema: Mapping[str, Any]) -> str:
     """Return the title of a schema, else its fields."""
     return str(schema.get("title") or f"an object with {', '.join(schema.get('properties', {})) or 'no field'}")
-
-
-def fields_text(schema: Mapping[str, Any]) -> str:
-    """Return the title and the fields of a schema."""
-    return f"{schema.get('title', 'a value')}({', '.join(schema.get('properties', {}))})"
 
 
 class Unquoted(str):

@@ -16,8 +16,7 @@ from . import building, constructing, contract, structure, transactions
 from .building import build_nothing, default_output_spec
 from .calling import call_module
 from .constructing import ModuleMeta, construct, with_name_scope
-from .declaring import Callee, Unspecified, declaration_of
-from .kinds import RoomsAbove
+from .declaring import Callee, RoomsAbove, Unspecified, declaration_of
 from .record import ModuleRecord, current_path, sow
 
 R = TypeVar("R")

@@ -20,7 +20,7 @@ from .limits import (
     open_meters, plain_limit, reserve, time_left, track_usage,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
-from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, trace
+from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, seconds_text, trace
 from .usage import NO_USAGE, PHASES, CallCounters, PerPhase, PhaseCounters, Usage, UsageMeter
 
 __all__ = [
@@ -32,5 +32,5 @@ __all__ = [
     "current_call", "current_phase", "current_scope", "deadline", "effective", "end_call", "hooks", "hooks_for",
     "hooks_inside", "hooks_lib", "in_order_of_start", "keep_partial", "message_of", "nearest_live", "note_waiting",
     "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
-    "publish_rewards", "reserve", "rewards_of", "time_left", "trace", "track_rewards", "track_usage",
+    "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
 ]

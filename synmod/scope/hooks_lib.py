@@ -19,7 +19,7 @@ from synmod.leaves import aio, check_int, make_file, path_text, scrub
 
 from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
-from .tracing import Tracer, error_text, plain
+from .tracing import Tracer, error_text, plain, seconds_text
 from .usage import Usage
 
 __all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
@@ -282,7 +282,7 @@ class Logger(Hook):
         """Write one line, if the logger is enabled for it."""
         if not self._logger.isEnabledFor(self._level):
             return
-        parts = [f"{what} {event.place or '(no call)'}", f"{event.elapsed_s * 1000:.1f} ms"]
+        parts = [f"{what} {event.place or '(no call)'}", seconds_text(event.elapsed_s)]
         if usage is not None and usage.calls:
             parts.append(f"{usage.prompt_tokens + usage.completion_tokens} tokens")
         failed = error_text(event.exception)

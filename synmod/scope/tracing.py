@@ -215,7 +215,7 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
         name, count = leaves.with_label(call["path"], call["name"]), usage["calls"]
         tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
     error = " ".join((call["error"] or "").split())
-    yield lead + "  ".join(filter(None, [name, _seconds(call["elapsed_s"]), tokens, error]))
+    yield lead + "  ".join(filter(None, [name, seconds_text(call["elapsed_s"]), tokens, error]))
     inside = in_order_of_start(call.get("children", ()), call.get("lm_calls", ()))
     for left, call_inside in zip(reversed(range(len(inside))), inside, strict=True):
         yield from _lines(call_inside, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
@@ -226,11 +226,13 @@ def in_order_of_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[s
     return sorted([*calls, *lm_calls], key=lambda call: call["start"])
 
 
-def _seconds(elapsed_s: float | None) -> str:
-    """Return a duration as text."""
+def seconds_text(elapsed_s: float | None) -> str:
+    """Return a duration as text, in milliseconds below one second."""
     if elapsed_s is None:
         return "running"
-    return f"{elapsed_s * 1000:.1f} ms" if elapsed_s >= 0.0001 else f"{elapsed_s * 1000:.3f} ms"
+    if elapsed_s < 1:
+        return f"{elapsed_s * 1000:.{1 if elapsed_s >= 0.0001 else 3}f} ms"
+    return f"{elapsed_s:.2f} s" if elapsed_s < 100 else f"{elapsed_s:,.0f} s"
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from synmod import data, errors, flow, leaves, scope
-from synmod.module import DeclaredSkips, Module, declaration_of, fields_text
+from synmod.module import DeclaredSkips, Module, declaration_of
 
 from .lane import TAKEN, Key, Lane, Slot, key_text, lane_of, schema_of_value
 
@@ -296,7 +296,7 @@ def _check_stashed(value: Any, schema: data.Schema, model: Any, place: str) -> A
         return value
     if isinstance(value, data.SymbolicDataModel):
         raise errors.SchemaError(
-            f"{place}: the skip is declared as {fields_text(schema)}, got {fields_text(value._schema)}."
+            f"{place}: the skip is declared as {flow.fields_text(schema)}, got {flow.fields_text(value._schema)}."
         )
     json: Any = leaves.frozen(value)
     data.validate(schema, json, place)
@@ -315,7 +315,7 @@ def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
     lacking = [] if own_schema is None else missing_fields(own_schema, schema)
     if lacking:
         raise errors.SchemaError(
-            f"{place}: {fields_text(schema)} needs the field {', '.join(lacking)}, which is missing."
+            f"{place}: {flow.fields_text(schema)} needs the field {', '.join(lacking)}, which is missing."
         )
     json = leaves.frozen(value)
     fields = schema.get("properties")

@@ -10,7 +10,8 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, cast
 
 from synmod import data, errors, leaves, tree
-from synmod.module import ChildAt, DeclaredSkips, Execution, Module, execution_of, fields_text, where
+from synmod.flow import fields_text
+from synmod.module import ChildAt, DeclaredSkips, Execution, Module, execution_of, where
 
 from . import commands, lane
 
@@ -199,7 +200,7 @@ def _sites(root: Module) -> Iterator[Site]:
     below: dict[int, dict[int, ChildAt]] = {}
     above: dict[int, list[Module]] = {}
     for visit in visits:
-        parent, steps = _parent(visit)
+        parent, steps = parent_of(visit)
         if parent is not None:
             below.setdefault(id(parent), {}).setdefault(id(visit.value), ChildAt(steps, visit.value))
             above.setdefault(id(visit.value), []).append(parent)
@@ -230,7 +231,7 @@ def _sites(root: Module) -> Iterator[Site]:
                 parts.append((child, at, (*way, Fork(part, index, at)), around))
 
 
-def _parent(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
+def parent_of(visit: tree.Visit) -> tuple[Module | None, leaves.KeyPath]:
     """Return the nearest module above a visit, and the steps from it to the visit."""
     steps: list[Any] = [visit.step]
     parent = visit.parent

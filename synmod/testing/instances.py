@@ -1,7 +1,7 @@
 """Instances: random values that satisfy a schema, the same for the same seed.
 
 A draw resolves references and alternatives in each part and follows the keywords that data models write. The whole
-value is then validated and, if invalid, values again with fewer optional parts.
+value is then validated and, if invalid, drawn again with fewer optional parts.
 """
 
 import math
@@ -109,7 +109,7 @@ class _Draw:
         return depth < _DEEPEST and self.random.random() < self.likes
 
     def _in_place(self, schema: leaves.Json, depth: int) -> dict[str, leaves.Json]:
-        """Merge references and a values alternative into the part itself."""
+        """Merge references and a random alternative into the part itself."""
         part = _merge_schemas(schema, {})
         for _ in range(2 * _BOTTOM):
             word = next((word for word in ("$ref", "allOf", "anyOf", "oneOf") if word in part), None)
@@ -240,8 +240,8 @@ def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
     return text.ljust(least, "a")[: int(min(most, max(least, 60)))]
 
 
-_PARSER: Final[Any] = vars(re)["_parser"]
-"""Python's parser of regular expressions, which the type stubs leave out."""
+_PARSER, _COMPILER = vars(re)["_parser"], vars(re)["_compiler"]
+"""Python's parser and compiler of regular expressions, which the type stubs leave out."""
 
 
 def text_for(pattern: str, random: Random) -> str:
@@ -271,35 +271,13 @@ def _spell(tree: Any, random: Random) -> str:
             times = least + int(random.random() * (min(int(most), least + 3) - least + 1))
             text += "".join(_spell(inner, random) for _ in range(times))
         elif name in ("IN", "ANY", "NOT_LITERAL"):
-            items: Any = argument if name == "IN" else [("NEGATE", None), ("LITERAL", argument or ord("\n"))]
+            items: Any = argument if name == "IN" else ()
             ranges = [chr(edge) for kind, edges in items if str(kind) == "RANGE" for edge in edges]
             literals = [chr(sign) for kind, sign in items if str(kind) == "LITERAL"]
-            signs = [sign for sign in (*_PRINTABLE, *ranges, *literals) if _allows(items, sign)]
+            allowed = _COMPILER.compile(_PARSER.SubPattern(tree.state, [(code, argument)]))
+            signs = [sign for sign in (*_PRINTABLE, *ranges, *literals) if allowed.match(sign)]
             text += random.choice(signs or ["a"])
     return text
 
 
 _PRINTABLE: Final = string.ascii_letters + string.digits + "_-. ,;:!?@#/+*()"
-_CATEGORIES: Final[Mapping[str, Callable[[str], bool]]] = {
-    "DIGIT": str.isdigit,
-    "SPACE": str.isspace,
-    "WORD": lambda sign: sign.isalnum() or sign == "_",
-}
-
-
-def _allows(items: Any, sign: str) -> bool:
-    """Whether a parsed character class allows a character."""
-    negated = is_listed = False
-    for kind, argument in items:
-        name = str(kind)
-        if name == "NEGATE":
-            negated = True
-        elif name == "LITERAL":
-            is_listed = is_listed or ord(sign) == argument
-        elif name == "RANGE":
-            is_listed = is_listed or argument[0] <= ord(sign) <= argument[1]
-        else:
-            category = str(argument).removeprefix("CATEGORY_")
-            holds = _CATEGORIES[category.removeprefix("NOT_")](sign)
-            is_listed = is_listed or holds != category.startswith("NOT_")
-    return is_listed != negated

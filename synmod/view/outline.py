@@ -11,6 +11,7 @@ from synmod import data, errors, leaves, scope, tree
 from synmod.flow import FlowGraph, SymbolRef
 from synmod.lm import SharedModel
 from synmod.module import ChildAt, Execution, Module, execution_of, input_spec_of, output_declaration
+from synmod.skip.wiring import parent_of
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
@@ -260,12 +261,7 @@ _HOLDER = "holder"
 
 def steps_to(visit: tree.Visit) -> str:
     """Return the path from the parent module, through containers and other nodes."""
-    steps: list[Any] = [visit.step]
-    parent = visit.parent
-    while parent is not None and not isinstance(parent.value, Module):
-        steps.append(parent.step)
-        parent = parent.parent
-    return leaves.path_str(reversed(steps))
+    return leaves.path_str(parent_of(visit)[1])
 
 
 def calls_below(root: scope.TraceNode | None) -> Iterator[scope.TraceNode]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from synmod import leaves, scope
 
-from .tables import dollars_text, plural, printable, seconds_text
+from .tables import dollars_text, plural, printable
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -39,7 +39,7 @@ pre {{ margin: 0; padding: .5rem .7rem; background: var(--band); border-radius: 
 
 
 def escape(text: str) -> str:
-    """Return a text escape for XML or HTML, without control characters except line breaks."""
+    """Return a text escaped for XML or HTML, without control characters except line breaks."""
     return leaves.escape_html("\n".join(map(printable, text.split("\n"))))
 
 
@@ -120,7 +120,7 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
     rows.append("</details>" * open_calls)
     cut = f"the first {_MAX_CALLS:,} calls are shown, to_json has all" if waiting else ""
     dropped = f"{plural(trace['dropped'], 'call')} beyond the bound not recorded" if trace["dropped"] else ""
-    totals = " · ".join(filter(None, (_usage(trace["usage"]), seconds_text(end - begin), cut, dropped)))
+    totals = " · ".join(filter(None, (_usage(trace["usage"]), scope.seconds_text(end - begin), cut, dropped)))
     body = "\n".join([f"<p>{escape(totals)}</p>", *rows])
     title = f"Trace of {plural(len(roots), 'call')}"
     return write_text(_PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
@@ -128,8 +128,7 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
 
 def _call_html(call: dict[str, Any], begin: float, span: float, depth: int) -> str:
     """Return the opening HTML of a call, which its children follow: its summary line and its details."""
-    running = call["elapsed_s"] is None
-    elapsed = begin + span - call["start"] if running else call["elapsed_s"]
+    elapsed = begin + span - call["start"] if call["elapsed_s"] is None else call["elapsed_s"]
     kind = "module" if "call_id" in call else "model"
     failed = " failed" if call.get("error") else ""
     is_open = " open" if _below(call) and depth < _OPEN_LEVELS else ""
@@ -140,7 +139,7 @@ def _call_html(call: dict[str, Any], begin: float, span: float, depth: int) -> s
     return (
         f'<details class="{kind}{failed}"{is_open}><summary><b>{escape(str(name))}{note}</b>'
         f'<span class="cost">{escape(_usage(call.get("usage")))}</span>'
-        f'<span class="time">{"running" if running else seconds_text(elapsed)}</span>'
+        f'<span class="time">{scope.seconds_text(call["elapsed_s"])}</span>'
         f'<span class="bar"><i style="left:{left:.2f}%;width:{wide:.2f}%"></i></span></summary>{_facts(call)}'
     )
 

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple, cast
 
 from synmod import data, errors, leaves, lm, scope, tree
 from synmod.module import Module
+from synmod.scope import seconds_text
 
 from .outline import Member, Outline, calls_below, schema_text
-from .tables import dollars_text, plural, seconds_text, size_text, table
+from .tables import dollars_text, plural, size_text, table
 
 
 class Figures(NamedTuple):
@@ -320,7 +321,7 @@ def _totals(outline: Outline, figures: Figures) -> list[str]:
             plural(figures.usage.calls, "model call"),
             f"{figures.used} tokens",
             "cost unknown" if figures.usage.cost_usd is None else dollars_text(figures.usage.cost_usd),
-            "running" if outline.call.elapsed_s is None else seconds_text(outline.call.elapsed_s),
+            seconds_text(outline.call.elapsed_s),
         ]
         lines.append(f"last recorded call: {', '.join(parts)}")
     return lines

@@ -58,13 +58,6 @@ def size_text(size: int) -> str:
     return f"{size / _KILO:.1f} kB" if size < _KILO**2 else f"{size / _KILO**2:.1f} MB"
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a duration as text, in milliseconds below one second."""
-    if seconds < 1:
-        return f"{seconds * 1000:.1f} ms"
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
-
-
 def dollars_text(cost_usd: float | None) -> str:
     """Return a cost as text; "?" if no price is known."""
     if cost_usd is None:

@@ -9,7 +9,7 @@ from synmod.flow import map_concurrently, open_progress
 
 def test_the_protocol_stands_at_the_front_door():
     """Where those who write one of their own look for it."""
-    assert sm.Progress.__module__ == "synmod.flow.progress"
+    assert sm.Progress.__module__ == "synmod.flow.pools"
 
 
 def test_nothing_is_shown_where_nobody_looks(capsys):
