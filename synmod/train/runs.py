@@ -24,6 +24,7 @@ from synmod.leaves import (
     aio,
     check_int,
     check_number,
+    checks_keywords,
     current_clock,
     frozen_dict,
     is_object,
@@ -479,7 +480,7 @@ class Budget:
         seconds: Time.
 
     Raises:
-        ArgumentError: A limit that is not a number, or negative.
+        ArgumentError: A limit that is not a number, or negative; an unknown limit ('Did you mean').
 
     Example:
         >>> Budget(rollouts=640, cost_usd=2.0).tokens is None
@@ -499,6 +500,9 @@ class Budget:
             check = check_number if name in ("cost_usd", "seconds") else check_int
             if value is not None:
                 check(f"Budget: {name}", value, 0)
+
+
+Budget.__init__ = checks_keywords(Budget.__init__)
 
 
 def budget_from(given: Any) -> Budget:

@@ -115,8 +115,8 @@ def test_a_record_comes_back(history):
 
 
 def test_a_budget_is_checked():
-    """Numbers, not negative."""
-    for wrong in ({"rollouts": -1}, {"lm_calls": 1.5}, {"seconds": "1"}, {"tokens": True}):
+    """Numbers, not negative, of limits that there are: `sm.budget(calls=)` is `Budget(lm_calls=)`."""
+    for wrong in ({"rollouts": -1}, {"lm_calls": 1.5}, {"seconds": "1"}, {"tokens": True}, {"calls": 3}):
         with pytest.raises(sm.ArgumentError, match="Budget: "):
             Budget(**wrong)
 
