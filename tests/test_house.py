@@ -8,7 +8,7 @@ from tests import house, words
 
 LINES, FILES = 30_620, 166
 ROOM = 1.05
-HOPS = {"a call": 3, "a Generator call": 20, "a first call with build": 19, "a save": 20, "a load": 34}
+HOPS = {"a call": 3, "a Generator call": 20, "a first call with build": 19, "a save": 20, "a load": 33}
 WORDS = {
     "functions named by a participle, %": 4.8,
     "vague names, %": 2.5,

@@ -29,7 +29,7 @@ from synmod.leaves import (
     reset,
 )
 from synmod.registry import register_own
-from synmod.scope import current_call
+from synmod.scope import PHASES, ModelCounters, ModelCounts, current_call
 
 from . import options, records
 from .call import call_with_fallbacks
@@ -42,6 +42,14 @@ from .replies import function_schemas, normalize_tool_choice
 
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
+
+COUNTER_ATTRIBUTES: Final = {
+    f"{prefix}cumulated_{name}": (phase, name)
+    for prefix, phase in (("", None), *((f"{phase}_", phase) for phase in PHASES))
+    for name in ModelCounts._fields
+    if name != "cancelled"
+}
+"""Attribute of a model -> (phase, None for all; field)."""
 
 _CALL_KEYWORDS: Final = "schema tools stream sample timeout_s structured reasoning_field data_model"
 
@@ -84,7 +92,7 @@ class SharedModel:
             check_text(settings.model)
         self.secrets = options.Secrets(settings)
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
-        self.counters = records.ModelCounters()
+        self.counters = ModelCounters()
         self.backoff = True  # whether to wait between attempts; a test double need not
         self.is_awaited = False  # whether calls wait for its server to start, which is logged once
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
@@ -182,14 +190,14 @@ class SharedModel:
         Raises:
             AttributeError: The name is unknown ('Did you mean').
         """
-        counter = records.ATTRIBUTES.get(name)
+        counter = COUNTER_ATTRIBUTES.get(name)
         if counter is None:
-            hint = did_you_mean(name, records.ATTRIBUTES)
+            hint = did_you_mean(name, COUNTER_ATTRIBUTES)
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
         return self.counters.read(*counter)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *records.ATTRIBUTES})
+        return sorted({*super().__dir__(), *COUNTER_ATTRIBUTES})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, attempts={self.attempts})"

@@ -1,4 +1,4 @@
-"""The records of language models: turns, requests, replies, their JSON for a cache, and counters."""
+"""The records of language models: turns, requests, replies, and their JSON for a cache."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import repeat
 from math import inf
-from operator import add, attrgetter
+from operator import attrgetter
 from types import NoneType
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from pydantic import BaseModel
 
 from synmod.data import Schema, ToolCall, content_part, dump_json
 from synmod.errors import DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
-from synmod.scope import NO_USAGE, PHASES, PerPhase, Usage
+from synmod.scope import NO_USAGE, Usage
 
 _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
@@ -646,69 +646,3 @@ def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply | None:
     except (TypeError, ValueError):  # of another program; pydantic's ValidationError is a ValueError
         return None
     return reply
-
-
-# -- counters ----------------------------------------------------------------------------------------------------------
-
-
-class ModelCounts(NamedTuple):
-    """The totals of the calls of one model, in one phase or in all.
-
-    Attributes:
-        calls: Calls that returned or raised.
-        requests: Requests sent, including those of cancelled calls.
-        failed_calls: Calls that raised.
-        cached_calls: Calls that needed no request.
-        unpriced_calls: Calls whose price is unknown.
-        cancelled: Cancelled calls; they add only their `requests`, and the usage of a stream that had begun.
-        prompt_tokens: Tokens sent.
-        completion_tokens: Tokens received.
-        cost_usd: The cost of the priced calls.
-    """
-
-    calls: int = 0
-    requests: int = 0
-    failed_calls: int = 0
-    cached_calls: int = 0
-    unpriced_calls: int = 0
-    cancelled: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float = 0.0
-
-    def __add__(self, other: ModelCounts) -> ModelCounts:  # pyright: ignore[reportIncompatibleMethodOverride]  (a sum)
-        return ModelCounts._make(map(add, self, other))
-
-
-ATTRIBUTES: Final = {
-    f"{prefix}cumulated_{name}": (phase, name)
-    for prefix, phase in (("", None), *((f"{phase}_", phase) for phase in PHASES))
-    for name in ModelCounts._fields
-    if name != "cancelled"
-}
-"""Attribute of a LanguageModel -> (phase, None for all; field)."""
-
-
-class ModelCounters(PerPhase[ModelCounts]):
-    """The counters of one model: `counters["reward"]` is one phase, an attribute is the sum of the three."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(ModelCounts())
-
-    def count(self, phase: str, usage: Usage, *, failed: bool, cached: bool = False) -> None:
-        """Count one call at its end."""
-        kinds = int(failed), int(cached), int(usage.cost_usd is None)
-        tokens = usage.prompt_tokens, usage.completion_tokens
-        self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
-
-    def count_cancelled(self, phase: str, requests: int, partial_usage: Usage = NO_USAGE) -> None:
-        """Count one cancelled call, and the usage of a stream that had begun."""
-        usage = partial_usage
-        tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
-        self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=usage.cost_usd or 0.0), phase)
-
-    def read(self, phase: str | None, name: str) -> int | float:
-        """Return one field, of one phase or summed over all."""
-        return getattr(self.total() if phase is None else self[phase], name)

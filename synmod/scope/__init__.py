@@ -21,16 +21,19 @@ from .limits import (
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
 from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, seconds_text, trace
-from .usage import NO_USAGE, PHASES, CallCounters, PerPhase, PhaseCounters, Usage, UsageMeter
+from .usage import (
+    NO_USAGE, PHASES, CallCounters, ModelCounters, ModelCounts, PerPhase, PhaseCounters, Usage, UsageMeter,
+)
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
     "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Event", "Feedback", "Hook", "LMBegin",
-    "LMChunkEvent", "LMEnd", "NameScope", "PerPhase", "PhaseCounters", "Place", "Reward", "RewardTrack", "SkipDropped",
-    "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient",
-    "as_children_of", "begin_call", "budget", "caused_by_enclosing_limit", "check_deadline", "check_hook",
-    "current_call", "current_phase", "current_scope", "deadline", "effective", "end_call", "hooks", "hooks_for",
-    "hooks_inside", "hooks_lib", "in_order_of_start", "keep_partial", "message_of", "nearest_live", "note_waiting",
-    "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
-    "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
+    "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope", "PerPhase", "PhaseCounters", "Place",
+    "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter",
+    "VariableAssign", "add_reward", "ambient", "as_children_of", "begin_call", "budget", "caused_by_enclosing_limit",
+    "check_deadline", "check_hook", "current_call", "current_phase", "current_scope", "deadline", "effective",
+    "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "keep_partial", "message_of",
+    "nearest_live", "note_waiting", "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase",
+    "phase_in", "place_of", "plain_limit", "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left",
+    "trace", "track_rewards", "track_usage",
 ]

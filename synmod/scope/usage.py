@@ -1,11 +1,12 @@
-"""Usage of model calls and counts of module calls: frozen records, and their running sums per phase."""
+"""Usage of model calls, counts of calls of models and modules: frozen records, and their running sums per phase."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, Self, TypeVar
+from operator import add
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from synmod import errors
 from synmod.leaves import check_choice
@@ -144,6 +145,63 @@ class UsageMeter(PerPhase[Usage]):
 
     def __init__(self) -> None:
         super().__init__(NO_USAGE)
+
+
+# -- calls of a model --------------------------------------------------------------------------------------------------
+
+
+class ModelCounts(NamedTuple):
+    """The totals of the calls of one model, in one phase or in all.
+
+    Attributes:
+        calls: Calls that returned or raised.
+        requests: Requests sent, including those of cancelled calls.
+        failed_calls: Calls that raised.
+        cached_calls: Calls that needed no request.
+        unpriced_calls: Calls whose price is unknown.
+        cancelled: Cancelled calls; they add only their `requests`, and the usage of a stream that had begun.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        cost_usd: The cost of the priced calls.
+    """
+
+    calls: int = 0
+    requests: int = 0
+    failed_calls: int = 0
+    cached_calls: int = 0
+    unpriced_calls: int = 0
+    cancelled: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: ModelCounts) -> ModelCounts:  # pyright: ignore[reportIncompatibleMethodOverride]  (a sum)
+        return ModelCounts._make(map(add, self, other))
+
+
+class ModelCounters(PerPhase[ModelCounts]):
+    """The counters of one model: `counters["reward"]` is one phase, an attribute is the sum of the three."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(ModelCounts())
+
+    def count(self, phase: str, usage: Usage, *, failed: bool, cached: bool = False) -> None:
+        """Count one call at its end."""
+        kinds = int(failed), int(cached), int(usage.cost_usd is None)
+        tokens = usage.prompt_tokens, usage.completion_tokens
+        self.add(ModelCounts(1, usage.requests, *kinds, 0, *tokens, usage.cost_usd or 0.0), phase)
+
+    def count_cancelled(self, phase: str, requests: int, partial_usage: Usage = NO_USAGE) -> None:
+        """Count one cancelled call, and the usage of a stream that had begun."""
+        usage = partial_usage
+        tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+        self.add(ModelCounts(cancelled=1, requests=requests, **tokens, cost_usd=usage.cost_usd or 0.0), phase)
+
+    def read(self, phase: str | None, name: str) -> int | float:
+        """Return one field, of one phase or summed over all."""
+        return getattr(self.total() if phase is None else self[phase], name)
 
 
 # -- entry calls -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 import synmod as sm
 from synmod.errors import CallError, UnavailableError
-from synmod.lm.records import ATTRIBUTES
+from synmod.lm.model import COUNTER_ATTRIBUTES
 from synmod.testing import FunctionLM, ScriptedLM
 
 NAMES = "calls requests failed_calls cached_calls unpriced_calls prompt_tokens completion_tokens cost_usd".split()
@@ -20,7 +20,7 @@ def test_every_counter_has_its_attributes():
         for prefix in ("", "inference_", "reward_", "optimizer_"):
             assert getattr(lm, f"{prefix}cumulated_{name}") == 0
             assert f"{prefix}cumulated_{name}" in dir(lm)
-    assert len(ATTRIBUTES) == 32
+    assert len(COUNTER_ATTRIBUTES) == 32
 
 
 def test_another_name_is_an_attribute_error():
