@@ -6,7 +6,6 @@ Must never know: the purpose of the passages, programs, saving, training.
 """
 
 from .indexes import KeywordIndex, VectorIndex
-from .retrieve import Passages, Retrieve
-from .stored import FoundPassage, Index, Passage
+from .retrieve import FoundPassage, Index, Passage, Passages, Retrieve
 
 __all__ = ["FoundPassage", "Index", "KeywordIndex", "Passage", "Passages", "Retrieve", "VectorIndex"]

@@ -1,15 +1,107 @@
-"""`Retrieve`: the block that searches an index."""
+"""`Retrieve`, the block that searches an index; the passages that it finds; and the base class of indexes.
 
-from typing import Any, Final, Unpack
+An index is a graph node by reference, like a live model: programs share it, and no file holds its passages or its path.
+"""
 
-from synmod import data, errors
+from typing import Any, Final, Self, Unpack
+
+from pydantic import Field
+
+from synmod import data, errors, tree
 from synmod.leaves import check_int, did_you_mean, must_be
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .stored import FoundPassage, Index
-
 _TEXT: Final = ("string", ["string", "null"])
+
+
+@register_own()
+class Passage(data.DataModel, defer_build=True):
+    """A piece of text that an index holds.
+
+    Attributes:
+        id: Its id; adding another passage with this id replaces it.
+        text: The text that is searched.
+        metadata: Any JSON, returned with it.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+@register_own()
+class FoundPassage(Passage, defer_build=True):
+    """A passage that a search found.
+
+    Attributes:
+        id: Its id.
+        text: Its text.
+        metadata: The JSON that was added with it.
+        score: How well it fits, the higher the better: BM25, or the cosine.
+    """
+
+    score: float
+
+
+class Index:
+    """Base class of what `Retrieve` searches: derive from it, set `name`, implement `search`.
+
+    Attributes:
+        name: The name in a saved file, under which `sm.load(..., indexes={name: index})` supplies a live index.
+        is_bound: False for an index that was loaded by its name alone.
+
+    Example:
+        >>> class Fixed(Index):
+        ...     name = "fixed"
+        ...     async def search(self, query, k=5):
+        ...         return [FoundPassage(id="1", text="Tea is a drink.", score=1.0)][:k]
+        >>> sm.run(Fixed().search("tea"))[0].text
+        'Tea is a drink.'
+
+    Source: LlamaIndex's retrievers; differs: a node of the graph by reference, never part of a saved program.
+    """
+
+    name: str
+    is_bound: bool = True
+
+    @classmethod
+    def unbound(cls, name: str) -> Self:
+        """Return an index known only by its name: everything except a search works."""
+        index = cls.__new__(cls)
+        index.name, index.is_bound = name, False
+        return index
+
+    def check_bound(self) -> None:
+        """Raise ConfigError, with the code to write, if only the name is known."""
+        if not self.is_bound:
+            remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
+            raise errors.ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
+
+    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+        """Return the passages that fit a query best.
+
+        Args:
+            query: Any text.
+            k: How many at most.
+
+        Returns:
+            Passages with their scores, the best first.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no search.")
+
+    def __copy__(self, memo: object = None) -> Self:
+        return self
+
+    __deepcopy__ = __copy__
+
+
+tree.register_impl(
+    tree.NodeImpl(Index, flatten=lambda index: ((), {"name": index.name}), by_reference=True, subclasses=True)
+)
+
+
+# -- the block ---------------------------------------------------------------------------------------------------------
 
 
 @register_own()
