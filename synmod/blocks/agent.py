@@ -131,7 +131,9 @@ class Agent(Generator[M]):
                     if step + 1 < self.max_steps:  # else the results would not be read
                         left -= len(reply.tool_calls)
                         if left < 0:
-                            raise errors.AgentLimitError(self._too_many(reply.tool_calls, left), messages)
+                            most = f"{-left} more than are left of max_tool_calls={self.max_tool_calls}"
+                            limit = f"one reply calls {len(reply.tool_calls)} tools, {most}, so none of them ran"
+                            raise self._limit_error(limit, messages)
                         messages += await self._results(reply.tool_calls)
             except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:
@@ -139,7 +141,7 @@ class Agent(Generator[M]):
                     raise
                 raise errors.AgentLimitError(str(error), messages) from None
         limit = f"no answer after max_steps={self.max_steps} calls of the model"
-        raise errors.AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
+        raise self._limit_error(limit, messages)
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
@@ -152,12 +154,9 @@ class Agent(Generator[M]):
         """Return the budget block of one run."""
         return nullcontext() if self.budget is None else scope.budget(**self.budget)  # pyright: ignore[reportArgumentType]
 
-    def _too_many(self, calls: Sequence[data.ToolCall], left: int) -> str:
-        """Return the message for a reply that calls more tools than are left."""
-        limit = (
-            f"one reply calls {len(calls)} tools, {-left} more than are left of max_tool_calls={self.max_tool_calls}"
-        )
-        return f"{self._where}: {limit}, so none of them ran; allow more, or read error.messages."
+    def _limit_error(self, limit: str, messages: Sequence[lm.Message]) -> errors.AgentLimitError:
+        """Return the error for a run that reached a limit of its own."""
+        return errors.AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
 
     async def _results(self, calls: Sequence[data.ToolCall]) -> list[lm.Message]:
         """Run the tools that one reply calls, `parallel_tools` at once; return the turns with the results, in order.

@@ -395,14 +395,6 @@ class FlowGraph:
 
         return map_leaves(fresh, nest)
 
-    def output_symbols(self) -> Any:
-        """Return fresh symbols for the outputs, made from their schemas alone."""
-
-        def fresh(ref: SymbolRef) -> SymbolicDataModel:
-            return fresh_symbol(self.symbols[ref.index].schema)
-
-        return map_leaves(fresh, self.outputs)
-
     def map_constants(self, fn: Callable[[Any], Any]) -> FlowGraph:
         """Replace every constant argument `x` by `fn(x)`; return the same graph if nothing changes."""
 

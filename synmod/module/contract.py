@@ -17,18 +17,7 @@ from synmod import data, tree
 from synmod.data import DataModel, JsonDataModel, Schema, SymbolicDataModel, is_subschema, schema_of, symbol
 from synmod.errors import ArgumentError, CallError, DataError, NoCallError, SchemaError
 from synmod.flow import fields_text
-from synmod.leaves import KeyPath, did_you_mean
-from synmod.leaves.nests import (
-    LEAF,
-    MAPPING,
-    align_nests,
-    flatten_one_level,
-    kind_of,
-    leaves,
-    leaves_with_path,
-    map_leaves,
-    pack,
-)
+from synmod.leaves import KeyPath, did_you_mean, nests
 
 from .record import kind_text, where
 from .signatures import POSITIONAL, SPECS, UNDECLARED, CallSignature
@@ -59,7 +48,7 @@ class Unquoted(str):
 def shape(nest: Any) -> str:
     """Show a nest by the titles of its leaves."""
     return str(
-        map_leaves(lambda leaf: Unquoted(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest)
+        nests.map_leaves(lambda leaf: Unquoted(title_of(leaf._schema) if is_datum(leaf) else type(leaf).__name__), nest)
     )
 
 
@@ -80,7 +69,7 @@ def is_datum(leaf: Any) -> TypeGuard[JsonDataModel[Any] | SymbolicDataModel]:
 def leaves_of_any(x: Any) -> list[Any]:
     """Return the leaves of any object; a container that holds itself is one leaf."""
     try:
-        return leaves(x)
+        return nests.leaves(x)
     except CallError:
         return [x]
 
@@ -98,7 +87,7 @@ def is_nothing(nest: Any) -> bool:
 
 def fresh(nest: Any) -> Any:
     """Return a nest with a fresh symbol in place of every value and symbol."""
-    return map_leaves(lambda x: symbol(x._schema, x._model, x._label) if is_datum(x) else x, nest)
+    return nests.map_leaves(lambda x: symbol(x._schema, x._model, x._label) if is_datum(x) else x, nest)
 
 
 def is_declaration(x: Any) -> bool:
@@ -120,10 +109,10 @@ def symbols_of(spec: Any, at: str) -> Any:
         ArgumentError: A leaf does not declare data.
         SchemaError: A schema is unusable.
     """
-    if kind_of(spec) == MAPPING and not any(map(is_declaration, leaves(spec))):
+    if nests.kind_of(spec) == nests.MAPPING and not any(map(is_declaration, nests.leaves(spec))):
         return symbol(data.declare(spec), None)
-    if kind_of(spec) != LEAF:
-        parts = flatten_one_level(spec)
+    if nests.kind_of(spec) != nests.LEAF:
+        parts = nests.flatten_one_level(spec)
         return parts.rebuild([symbols_of(part, at) for part in parts.children])
     if spec is None:
         return None
@@ -143,8 +132,8 @@ def is_record(x: Any) -> bool:
 
 def is_plain(nest: Any, kinds: tuple[type, ...]) -> bool:
     """Whether a nest is a dict or a dataclass without any leaf of these kinds: plain JSON, or one record."""
-    is_one = kind_of(nest) == MAPPING or is_record(nest)
-    return is_one and not any(isinstance(leaf, kinds) for leaf in leaves(nest))
+    is_one = nests.kind_of(nest) == nests.MAPPING or is_record(nest)
+    return is_one and not any(isinstance(leaf, kinds) for leaf in nests.leaves(nest))
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -163,7 +152,9 @@ def wrong_leaf(module: Module, argument: int | str, nest: Any) -> CallError:
         argument: The index of the argument, or its keyword.
         nest: The whole argument.
     """
-    path, leaf = next((path, leaf) for path, leaf in leaves_with_path(nest) if leaf is not None and not is_datum(leaf))
+    path, leaf = next(
+        (path, leaf) for path, leaf in nests.leaves_with_path(nest) if leaf is not None and not is_datum(leaf)
+    )
     if is_plain(nest, DATA):
         path, leaf = (), nest
     model = _model_of_argument(module, argument)
@@ -195,7 +186,7 @@ def _model_of_argument(module: Module, argument: int | str) -> Any:
     if parameter is not None and parameter.model is not None:
         return parameter.model
     flow = module._record.flow
-    declared = leaves(module.input_spec if flow is None else flow.fresh_symbols(flow.inputs))
+    declared = nests.leaves(module.input_spec if flow is None else flow.fresh_symbols(flow.inputs))
     return getattr(declared[0], "_model", None) if len(declared) == 1 else None
 
 
@@ -244,15 +235,15 @@ def _pair_leaves(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple
     """
     if expected is None or nest is None:
         return
-    kind = kind_of(expected)
-    if kind != kind_of(nest):
+    kind = nests.kind_of(expected)
+    if kind != nests.kind_of(nest):
         raise LookupError
-    if kind == LEAF:
+    if kind == nests.LEAF:
         if not is_datum(nest):
             raise LookupError
         yield path, expected, nest
         return
-    left, right = flatten_one_level(expected), flatten_one_level(nest)
+    left, right = nests.flatten_one_level(expected), nests.flatten_one_level(nest)
     by_step = dict(zip(right.steps, right.children, strict=True))
     if len(left.children) != len(by_step):
         raise LookupError
@@ -322,7 +313,7 @@ class Contract:
             try:
                 pairs = list(_pair_leaves(demand.spec, demand.nest))
             except LookupError:
-                kind = "" if kind_of(demand.nest) == LEAF else f"{kind_text(demand.nest)} "
+                kind = "" if nests.kind_of(demand.nest) == nests.LEAF else f"{kind_text(demand.nest)} "
                 raise SchemaError(
                     f"{where(module)}: {place_of(demand.argument)}: got {kind}{shape(demand.nest)}, wanted "
                     f"{shape(demand.spec)}, by {demand.origin}: another structure."
@@ -452,7 +443,7 @@ class DeclaredOutputs:
         spec = spec_of(module, "output_spec")
         if spec is _UNSET or spec is None:
             flow = module._record.flow
-            spec = declaration.call.outputs if flow is None else flow.output_symbols()
+            spec = declaration.call.outputs if flow is None else flow.fresh_symbols(flow.outputs)
         self.nothing = spec is UNDECLARED
         self.nest: Any = None if self.nothing else symbols_of(spec, f"{where(module)}: output_spec")
         self.known: Known = {}
@@ -472,7 +463,7 @@ def output_declaration(module: Module) -> DeclaredOutputs:
 
 def no_outputs(module: Module) -> Any:
     """Return the declared structure with None at every leaf: the result of a skipped call."""
-    return map_leaves(lambda _: None, output_declaration(module).nest)
+    return nests.map_leaves(lambda _: None, output_declaration(module).nest)
 
 
 def check_output(module: Module, output: Any) -> Any:
@@ -503,23 +494,23 @@ def check_output(module: Module, output: Any) -> Any:
     if declared.nothing:
         if is_plain(output, _OUTPUTS):
             raise _not_data(module, output, "")
-        return map_leaves(lambda leaf: leaf if leaf is None else _as_value(module, leaf, ""), output)
+        return nests.map_leaves(lambda leaf: leaf if leaf is None else _as_value(module, leaf, ""), output)
     if isinstance(declared.nest, SymbolicDataModel):
         value, by_schema = _fits(module, declared.nest, output, "")
         if by_schema:
             note_known(declared.known, value, ANY_CLASS if declared.nest._model is None else value._model)
         return value
-    pairs = align_nests(declared.nest, output)
+    pairs = nests.align_nests(declared.nest, output)
     if pairs is None:
         raise CallError(
             f"{where(module)}: call returned {kind_text(output)} whose structure differs from the declared output, "
-            f"{kind_text(declared.nest)} with {len(leaves(declared.nest))} leaves."
+            f"{kind_text(declared.nest)} with {len(nests.leaves(declared.nest))} leaves."
         )
     values = (
         leaf if leaf is None else _fits(module, expected, leaf, f", leaf {'/'.join(map(str, path))}")[0]
         for path, expected, leaf in pairs
     )
-    return pack(declared.nest, values)
+    return nests.pack(declared.nest, values)
 
 
 def _fits(module: Module, expected: SymbolicDataModel | None, x: Any, at: str) -> tuple[JsonDataModel[Any], bool]:
@@ -581,4 +572,4 @@ def symbolic_outputs(module: Module, outputs: Any) -> Any:
     def as_datum(leaf: Any) -> Any:
         return leaf if leaf is None or isinstance(leaf, SymbolicDataModel) else _as_value(module, leaf, "")
 
-    return fresh(map_leaves(as_datum, outputs))
+    return fresh(nests.map_leaves(as_datum, outputs))

@@ -230,10 +230,8 @@ def _json_text(messages: list[Any]) -> str:
 
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
-_OF_MODELS: Final = ("model", "attempts", "cached")
-_OF_VARIABLES: Final = ("variable", "version")
 _OF_ENDS: Final = ("exception", "elapsed_s", "usage", "rewards")
-_MEASURES: Final = {*Event.__slots__, *_OF_ENDS, *_OF_MODELS, *_OF_VARIABLES}
+_MEASURES: Final = {*Event.__slots__, *_OF_ENDS, "model", "attempts", "cached", "variable", "version"}
 """The fields that a row without values has."""
 
 
