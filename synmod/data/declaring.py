@@ -548,7 +548,9 @@ def declare(x: Any, *, root: Root = "object") -> Schema:
     return schema_from(x if isinstance(x, dict | bool) else schema_of(x), root=root)
 
 
-def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[BaseModel] | None]:
+def declaration(
+    schema: Any, data_model: Any, what: str, *, root: Root = "object"
+) -> tuple[Schema, type[BaseModel] | None]:
     """Resolve the pair of arguments `schema`, `data_model` to one schema and, where known, its class.
 
     Raises:
@@ -558,9 +560,9 @@ def declaration(schema: Any, data_model: Any, what: str) -> tuple[Schema, type[B
     if data_model is None:
         if schema is None:
             raise ArgumentError(f"{what} needs a schema: write `schema=` (a JSON Schema) or `data_model=` (a class).")
-        return declare(schema), model_of(schema)
-    declared = declare(data_model)
-    if schema is not None and not leaves.json_equal(declare(schema), declared):
+        return declare(schema, root=root), model_of(schema)
+    declared = declare(data_model, root=root)
+    if schema is not None and not leaves.json_equal(declare(schema, root=root), declared):
         raise ArgumentError(f"{what}: `schema` and `data_model` differ; write one of them.")
     return declared, model_of(data_model)
 

@@ -6,6 +6,7 @@ from random import Random
 
 from synmod.errors import ArgumentError
 
+from .aio import in_forked_child
 from .names import check_int, must_be
 
 _RANDOM_BITS = 44  # of the first id of a process; the others count up from it
@@ -21,8 +22,7 @@ class _RunIds:
 
 
 _RunIds.start()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RunIds.start)
+in_forked_child(_RunIds.start)
 
 
 def new_run_id() -> str:

@@ -187,12 +187,9 @@ def _resolve_schema(kind: str, data_model: Any, schema: Any, initializer: Any) -
     """
     if data_model is None and isinstance(initializer, Empty):
         data_model = initializer.data_model
-    if data_model is None:
-        return None if schema is None else data.declare(schema, root="any")
-    declared = data.declare(data_model, root="any")
-    if schema is not None and not leaves.json_equal(data.declare(schema, root="any"), declared):
-        raise ArgumentError(f"{kind}: `schema` and `data_model` differ: pass only one of them.")
-    return declared
+    if schema is None and data_model is None:
+        return None
+    return data.declaration(schema, data_model, kind, root="any")[0]
 
 
 def _first_value(
