@@ -93,8 +93,7 @@ def iter_graph(
     Source: Flax NNX `iter_graph`.
     """
     check_root(node)
-    if order not in ("pre", "post"):
-        raise errors.ArgumentError(f"order must be 'pre' or 'post', not {order!r}.")
+    leaves.check_choice("iter_graph: order", order, ("pre", "post"))
     decisions = filters.Decisions(filters.to_filter(filter), node if order == "post" else None)
     visits = walk(node, order=order, statics=statics)
     return ((visit.path, visit.value) for visit in visits if (visit.first or repeats) and decisions.takes(visit))

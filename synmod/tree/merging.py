@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, StateError
-from synmod.leaves import FrozenDict, Json, KeyPath, checks_keywords, path_str, unflatten_one_level
+from synmod.leaves import FrozenDict, Json, KeyPath, check_choice, checks_keywords, path_str, unflatten_one_level
 
 from . import inspecting
 from .filters import Everything, Filter, FilterLike, to_filter
@@ -58,8 +58,7 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
     Source: Flax NNX `split`.
     """
     parts_for = list(map(to_filter, filters))
-    if shared not in ("allow", "error"):
-        raise ArgumentError(f"shared must be 'allow' or 'error', not {shared!r}.")
+    check_choice("split: shared", shared, ("allow", "error"))
     if shared == "error":
         twice = inspecting.find_duplicates(node)
         if twice:
