@@ -84,10 +84,7 @@ async def mcp_tools(
         what = f"the MCP server cannot be used: {type(first).__name__}: {first}"
         failure = failure or errors.ToolError(f"mcp_tools: {what}. Does it start, and speak MCP?")
     if failure is not None:
-        try:
-            raise failure
-        finally:
-            del failure  # avoids a reference cycle of the exception and this frame
+        raise failure
 
 
 def _target(server: Any, env: Mapping[str, str] | None) -> Any:

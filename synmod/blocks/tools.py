@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from synmod import data, errors, lm, module, scope
-from synmod.leaves import Json, aio, frozen, is_array, is_object, mend
+from synmod.leaves import Json, aio, check_seconds, frozen, is_array, is_object, mend
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -120,9 +120,9 @@ class Tool(Module):
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
         self.approve = None if approve is None else checks.function("Tool", "approve", approve)
-        self.timeout_s = checks.number("Tool", "timeout_s", timeout_s)
-        if timeout_s is not None and not timeout_s > 0:
-            raise errors.ConfigError(f"Tool: timeout_s is {timeout_s!r}; write a positive number of seconds.")
+        self.timeout_s = (
+            None if timeout_s is None else check_seconds("Tool: timeout_s", timeout_s, error=errors.ConfigError)
+        )
         self._taken = _Parameters(fn, called) if parameters is None else None
         model = None if self._taken is None else self._taken.model
         is_schema = type(parameters) is data.Schema  # of another server, maybe unchecked

@@ -328,7 +328,7 @@ def _spoil(kind: str, reply: LMReply, schema: data.Schema | None, random: Random
     elif kind == "fenced":
         text = f"```json\n{text}\n```"
     elif kind == "prose":
-        text = f"Sure, here is what you request_json for:\n\n{text}\n\nIs there anything else that I can do for you?"
+        text = f"Sure, here is what you asked for:\n\n{text}\n\nIs there anything else that I can do for you?"
     else:
         holder: list[leaves.Json] = [_read(text)]
         (_poison if kind == "adversarial" else _forbid)(holder, lambda json: data.is_valid(schema, json), random)
