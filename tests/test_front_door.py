@@ -169,7 +169,8 @@ def test_what_comes_later_is_not_there():
 def test_the_version_is_one_of_the_distribution():
     """`sm.__version__` is what the build writes into `synmod-lm`; no metadata is read for it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    source = (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    path = project["tool"]["hatch"]["version"]["path"].removeprefix("synmod/")
+    source = (Path(sm.__file__).parent / path).read_text(encoding="utf-8")
     assert f'\n__version__ = "{sm.__version__}"' in source
     assert (project["project"]["name"], project["project"]["dynamic"]) == ("synmod-lm", ["version"])
     assert project["project"]["requires-python"] == ">=3.11"

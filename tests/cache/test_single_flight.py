@@ -59,11 +59,10 @@ async def test_a_failure_reaches_all_who_waited():
 
 
 class Stubborn(Exception):
-    """An exception that cannot be copied: it takes two arguments and keeps one."""
+    """An exception that refuses to be copied."""
 
-    def __init__(self, one, two):
-        super().__init__(one)
-        self.two = two
+    def __copy__(self):
+        raise TypeError("not me")
 
 
 async def test_what_cannot_be_copied_is_shared():
