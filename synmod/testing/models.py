@@ -6,13 +6,14 @@ Only the adapter is replaced: reading, repair, retries, counters and events are 
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
+from difflib import unified_diff
+from itertools import islice
 from typing import Any, Final, cast
 
 from synmod import data, errors, saving, scope, tree
-from synmod.leaves import aio, frozen_dict, frozen_list, is_array, path_str
+from synmod.leaves import aio, frozen_dict, frozen_list, is_array, parse_path, path_str
 from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimate_usage
 
 from .instances import instance_of
@@ -222,7 +223,7 @@ class ScriptedLM(Double):
         """Return the next reply for the calling module: by its path, else by the first glob that matches."""
         frame = scope.current_call()
         places = ("",) if frame is None else (frame.path, frame.name) if not frame.path else (frame.path,)
-        fitting = [glob for glob in self._replies if any(_fits(_steps(place), _steps(glob)) for place in places)]
+        fitting = [g for g in self._replies if g == "**" or any(tree.Path(g)(parse_path(at), None) for at in places)]
         path = next((path for path in (*places, *fitting) if path in self._replies), None)
         last = f"the last message is {request.messages[-1]['content']!r:.300}"
         if path is None:
@@ -234,20 +235,6 @@ class ScriptedLM(Double):
                 self._used[path] += 1
                 return items[number % len(items)]
         raise AssertionError(f"ScriptedLM: no reply left for request {number + 1} of the path {places[0]!r}; {last}.")
-
-
-def _steps(path: str) -> list[str]:
-    """Return the steps of a path or glob; none for the empty path."""
-    return path.split("/") if path else []
-
-
-def _fits(steps: Sequence[str], glob: Sequence[str]) -> bool:
-    """Whether the steps of a path match those of a glob."""
-    if not glob:
-        return not steps
-    if glob[0] == "**":
-        return any(_fits(steps[skipped:], glob[1:]) for skipped in range(len(steps) + 1))
-    return bool(steps) and fnmatchcase(steps[0], glob[0]) and _fits(steps[1:], glob[1:])
 
 
 class SchemaLM(Double):
@@ -326,7 +313,8 @@ def assert_saves(module: Any, **load: Any) -> Any:
     again = saving.loads(first, **load)
     second = saving.dumps(again)
     if first != second:
-        raise AssertionError(_first_line_apart(first, second))
+        lines = unified_diff(first.splitlines(), second.splitlines(), "saved", "saved again", n=5, lineterm="")
+        raise AssertionError("\n".join(["The text is another one after a load:", *islice(lines, 24)]))
     (graph, values), (graph_again, values_again) = tree.split(module), tree.split(again)
     if graph != graph_again and graph.to_json() != graph_again.to_json():  # a handle that no file holds is never equal
         apart = graph.diff(graph_again)
@@ -336,19 +324,3 @@ def assert_saves(module: Any, **load: Any) -> Any:
         path = next(iter(values.diff(values_again)), ())
         raise AssertionError(f"The state is another one after a load, first at {path_str(path)!r}.")
     return again
-
-
-def _first_line_apart(first: str, second: str) -> str:
-    """Return where two texts first differ, with the lines before."""
-    old, new = first.splitlines(), second.splitlines()
-    number = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    around = "\n".join(f"    {line}" for line in old[max(0, number - 5) : number])
-    return (
-        f"The text is another one after a load, first in line {number + 1}:\n{around}\n"
-        f"  - {_line(old, number)}\n  + {_line(new, number)}"
-    )
-
-
-def _line(lines: list[str], number: int) -> str:
-    """Return a line, or a mark for the end of the text."""
-    return lines[number] if number < len(lines) else "(the end)"
