@@ -18,7 +18,6 @@ from .models import SchemaLM, Standing
 
 # -- cassettes ---------------------------------------------------------------------------------------------------------
 
-_WAYS: Final = ("record", "error")
 _NO_USAGE: Final = asdict(scope.Usage())
 
 
@@ -67,11 +66,7 @@ class RecordReplayLM(Standing):
         on_missing: str = "record",
         **keywords: Any,
     ) -> None:
-        if on_missing not in _WAYS:
-            hint = leaves.did_you_mean(on_missing, _WAYS)
-            raise errors.ConfigError(
-                f"RecordReplayLM: on_missing: got {on_missing!r:.100}, wanted 'record' or 'error'.{hint}"
-            )
+        leaves.check_choice("RecordReplayLM: on_missing", on_missing, ("record", "error"), error=errors.ConfigError)
         self._path = Path(leaves.path_text(path))
         self._records = lm is not None and on_missing == "record"
         self._requests: dict[str, leaves.Json] = {}
@@ -270,8 +265,7 @@ class ChaosLM(Standing):
     ) -> None:
         shares = {name: shares_and_lm.pop(name) for name in FAULTS if name in shares_and_lm}
         for name, share in shares.items():
-            if not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise errors.ConfigError(f"ChaosLM: {name}: got {share!r:.100}, wanted a probability from 0 to 1.")
+            leaves.check_number(f"ChaosLM: {name}", share, 0, 1, error=errors.ConfigError)
         if (total := sum(shares.values())) > 1 + 1e-9:  # shares that add up to 1 may be rounded to a little more
             raise errors.ConfigError(f"ChaosLM: the shares add up to {total:g}, wanted at most 1 in all.")
         super().__init__(self._answer, SchemaLM(seed) if lm is None else model_from(lm, "ChaosLM"), shares_and_lm)

@@ -184,8 +184,8 @@ async def test_it_takes_over_the_settings_of_the_model_behind():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"dropped": 2}, "dropped: got 2"),
-        ({"dropped": "often"}, "dropped: got 'often'"),
+        ({"dropped": 2}, "dropped must be a number from 0 to 1, got 2"),
+        ({"dropped": "often"}, "dropped must be a number from 0 to 1, got 'often'"),
         ({"dropped": 0.7, "timeout": 0.7}, "add up to 1.4"),
         ({"rate_limit": 0.1}, "rate_limit"),
     ],
