@@ -49,7 +49,7 @@ OTHER_SHAPE: Final = (
     "Targets are checked against what the program returns. One of another shape, for a reward of your own, is a data "
     "model of your own, (inputs, Gold(...)), or columns that y= names."
 )
-_PLAIN: Final = (dict, str, int, float, bool, list)
+_PLAIN: Final[frozenset[type]] = frozenset({dict, str, int, float, bool, list, tuple, JsonDataModel})
 _SMALL: Final = re.compile(r"[\W_]+")
 
 
