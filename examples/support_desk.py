@@ -90,12 +90,11 @@ def language_model(name, api_base):
     """Return a model; a server of one's own gets four calls at a time, and its replies are kept."""
     if api_base is None:
         return name
-    kept = OUT / "replies.db"
-    settings = {"limit": 4, "timeout_s": 600, "temperature": 0, "max_tokens": 200}
-    return sm.LanguageModel(name, api_base=api_base, cache=kept, **settings)
+    cache = OUT / "replies.db"
+    return sm.LanguageModel(name, api_base=api_base, cache=cache, limit=4, timeout_s=600, temperature=0, max_tokens=200)
 
 
-async def read_tickets(split, most):
+async def read_tickets(split, most=TICKETS):
     """Return so many tickets of one split, spread over its categories, each with the right answer."""
     tickets = await sm.load_examples(DATA / "tickets.jsonl", ["category", "urgency"], program=desk, id="id")
     tickets = [ticket for ticket in tickets if ticket.extra["split"] == split]
