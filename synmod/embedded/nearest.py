@@ -109,15 +109,19 @@ class _Answerer:
         self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
         self._words = pad_words(self._question)
         system = "\n".join(text for role, text in turns if role in ("system", "developer"))
-        tagged = (block for text in self.texts for block in blocks_of(text, "instructions"))
-        self._rules = read_rules(next(tagged, instructions_in(system)))
+        tagged = [text for text in self.texts if "</" in text]
+        instructions = (block for text in tagged for block in blocks_of(text, "instructions"))
+        self._rules = read_rules(next(instructions, instructions_in(system)))
         self._seed = request.params.get("seed") or 0
         self._temperature = max(0.0, request.params.get("temperature") or 0)
         self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._temperature else ""
-        pairs = [pair for pair in pairwise(turns[:last]) if [role for role, _ in pair] == ["user", "assistant"]]
         index = _index(
-            tuple(line for text in self.texts for block in blocks_of(text, "examples") for line in block.split("\n")),
-            tuple((question, answer) for (_, question), (_, answer) in pairs if answer),
+            tuple(line for text in tagged for block in blocks_of(text, "examples") for line in block.split("\n")),
+            tuple(
+                (question, answer)
+                for (asker, question), (answerer, answer) in pairwise(turns[:last])
+                if answer and asker == "user" and answerer == "assistant"
+            ),
             self._schema is not None,
         )
         self._outputs: list[Any] = index.outputs

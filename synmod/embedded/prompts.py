@@ -49,6 +49,8 @@ def read_turns(request: LMRequest) -> list[tuple[str, str]]:
 
 def blocks_of(text: str, tag: str) -> list[str]:
     """Return the texts between the tags of a name, in order."""
+    if f"<{tag}>" not in text:
+        return []
     return [part.partition(f"</{tag}>")[0] for part in text.split(f"<{tag}>")[1:] if f"</{tag}>" in part]
 
 
