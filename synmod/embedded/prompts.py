@@ -38,10 +38,10 @@ def read_turns(request: LMRequest) -> list[tuple[str, str]]:
     """Return role and text of the turns, without repair turns and the replies that they correct."""
     turns: list[tuple[str, str]] = []
     for turn in request.messages:
-        content: Json = turn.get("content")
+        role, content = turn["role"], turn["content"]
         text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or ())
-        if turn["role"] != "user" or not text.startswith(REPAIR_OPENING):
-            turns.append((turn["role"], text))
+        if role != "user" or not text.startswith(REPAIR_OPENING):
+            turns.append((role, text))
         elif turns and turns[-1][0] == "assistant":
             turns.pop()
     return turns
