@@ -184,7 +184,9 @@ def with_less_of_reply(
         elif turn["role"] == "assistant":
             yield message("assistant", _with_fewer_fields(content, names))
         else:
-            content = _without_lines(content.replace(old, new), names)
+            content = content.replace(old, new)
+            if turn["role"] == "system":  # a user may write such lines
+                content = _without_lines(content, names)
             yield turn if content == turn["content"] else message(**{**turn, "content": content})
 
 

@@ -213,7 +213,8 @@ def test_a_field_that_a_model_fills_natively_is_in_no_turn():
     """Neither told, nor shown by an example; other turns stay as they are."""
     less = intern_schema({**MOOD, "properties": {"score": MOOD["properties"]["score"]}, "required": ["score"]})
     for examples in (NONE, GOOD):
-        turns = Layout(MOOD).render("Read.", examples, frozen({"text": "mood"}), TEXT)
+        text = "The fields of the reply:\n- mood: mine"
+        turns = Layout(MOOD).render("Read.", examples, frozen({"text": text}), TEXT)
         rewritten = [*with_less_of_reply(turns, MOOD, less)]
         assert [turn["role"] for turn in rewritten] == [turn["role"] for turn in turns]
         assert not any("mood" in turn["content"] for turn in rewritten[:-1])
