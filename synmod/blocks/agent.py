@@ -192,7 +192,7 @@ class Agent(Generator[M]):
             if way == "raise" or scope.caused_by_enclosing_limit(error):
                 raise
             output = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
-        return lm.guarded(mend(output if isinstance(output, str) else data.dump_json(output))), media
+        return lm.guard_text(mend(output if isinstance(output, str) else data.dump_json(output))), media
 
     async def _run(self, tool: Module, call: data.ToolCall) -> Any:
         """Run one tool; return its output.

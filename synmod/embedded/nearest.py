@@ -18,7 +18,7 @@ from typing import Any, Final
 from synmod.data import ToolCall, intern_schema, is_valid
 from synmod.errors import SchemaError
 from synmod.leaves import Json, frozen, is_array, is_object, json_equal
-from synmod.lm import LMReply, LMRequest, alternatives, fields_of, instructions_in, json_text, resolved
+from synmod.lm import LMReply, LMRequest, alternatives, fields_of, instructions_in, json_text, resolve_ref
 
 from .prompts import (
     Rule,
@@ -152,7 +152,7 @@ class _Answerer:
         """
         arguments: dict[str, Json] = self.value(self._root, "", [])
         for name, field in fields_of(self._root).items():
-            values = _values_in(resolved(field, self._root)) or ()
+            values = _values_in(resolve_ref(field, self._root)) or ()
             mentions = [value for value in values if isinstance(value, str) and pad_words(value) in self._words]
             if name in self._input and self._fits(self._input[name], field):
                 arguments[name] = self._input[name]
@@ -162,7 +162,7 @@ class _Answerer:
 
     def value(self, schema: Json, path: str, outputs: list[Any], depth: int = 0) -> Json:
         """Return the answer for the field at `path`; `outputs` holds its value in each example."""
-        part = resolved(schema, self._root)
+        part = resolve_ref(schema, self._root)
         if depth <= _DEEPEST and (arms := self._arms(part)):
             nearest = next(self._by_nearness(outputs), _MISSING)
             fitting = [arm for arm in arms if nearest is not _MISSING and self._fits(nearest, arm)]
@@ -196,7 +196,7 @@ class _Answerer:
     def _array(self, part: Mapping[str, Json], path: str, outputs: list[Any], depth: int) -> Json:
         """Answer with the fewest items allowed, distinct if required."""
         fewest = 0 if depth > _DEEPEST else part.get("minItems", 0)
-        items, inside = resolved(part.get("items", {}), self._root), [_MISSING] * len(outputs)
+        items, inside = resolve_ref(part.get("items", {}), self._root), [_MISSING] * len(outputs)
         if part.get("uniqueItems") and (values := self._possible_values(items, inside)):
             return self._rank(values, path, inside)[:fewest]
         return [self.value(items, f"{path}/*", inside, depth + 1) for _ in range(fewest)]
@@ -227,7 +227,7 @@ class _Answerer:
         """Return the alternatives of a schema: the arms of a union, or one schema per type in a list of types."""
         kinds = part.get("type")
         of_types: list[Mapping[str, Json]] = [{**part, "type": kind} for kind in kinds] if is_array(kinds) else []
-        return [resolved(arm, self._root) for arm in alternatives(part)] or of_types
+        return [resolve_ref(arm, self._root) for arm in alternatives(part)] or of_types
 
     def _possible_values(self, part: Mapping[str, Json], outputs: list[Any]) -> list[Json] | None:
         """Return the possible values of a closed field; None for an open one."""
@@ -239,7 +239,7 @@ class _Answerer:
             return [text for text in distinct if self._fits(text, part)] if len(distinct) < len(texts) else None
         if self._outputs:
             return None
-        fields = [resolved(field, self._root) for field in fields_of(self._root).values()]
+        fields = [resolve_ref(field, self._root) for field in fields_of(self._root).values()]
         strings = [field for field in fields if field.get("type") == "string"]
         if len(strings) != 1 or any(_values_in(field) for field in fields):
             return None

@@ -22,14 +22,13 @@ from synmod.leaves import aio, current_clock, dump_json, is_object, with_label, 
 from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
-from .chat_layout import with_less_of_reply
 from .limits import Limit
 from .options import shorten
-from .prompt import REPAIR_OPENING
+from .prompt import REPAIR_OPENING, with_less_of_reply
 from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
 from .relay import STREAMS, Relay
 from .text_calls import may_call
-from .words import fields_of, resolved
+from .words import fields_of, resolve_ref
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -420,7 +419,7 @@ def _repair_turns(
 ) -> list[Message]:
     """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
     valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
-    if fields := ", ".join(fields_of(resolved(request.schema, request.schema or {}))):
+    if fields := ", ".join(fields_of(resolve_ref(request.schema, request.schema or {}))):
         valid = f"one JSON object with the fields {fields}"
     if calls_in_text:
         valid = "one call of a function, as one JSON object with the fields name, arguments"

@@ -511,7 +511,7 @@ class LanguageModel(SharedModel):
         model_class = data_model or (None if type(schema) is Schema else model_of(schema))
         own = params and options.check_sampling(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS.split())
         draw = current_sample() if sample is None else check_sample(sample)
-        level = options.check_structured(structured, name)
+        level = None if structured is None else options.check_structured(structured, name)
         limit = None if timeout_s is None else check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
         turns, functions = records.turns(messages), function_schemas(tools, name)
 

@@ -1,21 +1,35 @@
 """Prompts: from declarations and inputs to chat messages.
 
-`Layout` writes a prompt in the default layout (`chat_layout`), or arranges its six slots (instructions, input fields,
-output fields, output schema, examples, inputs), each between its own tags that no value can close: all of them, by a
-template, or by a user's function.
+`Layout` writes a prompt in the default layout: instructions as the system turn, examples as turns with their answers,
+then the inputs. A chat model answers the last user turn as the assistant turns before it answer theirs; on a small real
+model this doubles and trebles the right answers of one that writes examples and a JSON schema into one turn
+(`python -m tests.benchmarks.real`). Or it arranges the six slots of a prompt (instructions, input fields, output
+fields, output schema, examples, inputs), each between its own tags that no value can close: all of them, by a template,
+or by a user's function.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data import ChatMessages, SymbolicDataModel, contains
+from synmod.data import ChatMessages, SymbolicDataModel, contains, parse_json
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import Json, did_you_mean, is_object
 
-from .chat_layout import answer_of, example_turns, guarded_turn, input_turn, system_text
 from .records import Message, message, turns
-from .words import block, in_order, input_fields, output_fields, resolved, schema_text, value_text, without_media
+from .words import (
+    block,
+    describe_fields,
+    fields_of,
+    in_order,
+    input_fields,
+    json_text,
+    output_fields,
+    resolve_ref,
+    schema_text,
+    value_text,
+    without_media,
+)
 
 LAYOUTS: Final = ("turns", "tags")
 """The names of the layouts, the default one first."""
@@ -34,6 +48,194 @@ _LESS: Final = "\\u003c"
 _ENDS_INSTRUCTIONS: Final = re.compile(r"<(?=\s*/\s*instructions\b)", re.IGNORECASE)
 _MESSAGES: Final = "messages"  # the field of `ChatMessages`
 _MOST_CONSTANTS: Final = 256  # more than the candidates that an optimizer runs at once
+
+# -- the default layout ------------------------------------------------------------------------------------------------
+
+_INPUTS: Final = "The fields of the inputs:"
+_REPLY: Final = "The fields of the reply:"
+_SECTION: Final = re.compile(rf"(?:^|\n\n)(?:{_INPUTS}|{_REPLY})\n")
+_OPENING: Final = re.compile(
+    r"<(?=\s*/?\s*(?:instructions|input_fields|output_fields|output_schema|examples|inputs|repair)\b"
+    r"|[|｜]|/?s>|\w+_of_turn>|/?tool_)",
+    re.IGNORECASE,
+)  # ours, and those that chat templates give a meaning to
+
+
+def system_text(
+    instructions: str,
+    input_schema: Mapping[str, Json],
+    output_schema: Mapping[str, Json] | None,
+    without: Iterable[str] = (),
+    examples: Sequence[Json] = (),
+) -> str:
+    """Return the text of the system turn: instructions, then the fields of the inputs and of the reply in words.
+
+    Args:
+        instructions: The task.
+        input_schema: Schema of the inputs; fields without a description are not listed.
+        output_schema: Schema of the reply; None for plain text.
+        without: Fields of the inputs to leave out.
+        examples: What follows as turns; what the answers in them show is left out.
+
+    Example:
+        >>> print(system_text("Be brief.", {}, {"properties": {"mood": {"enum": ["good", "bad"]}}}))
+        Be brief.
+        <BLANKLINE>
+        The fields of the reply:
+        - mood (good, bad)
+
+    Source: DSPy's ChatAdapter; differs: a field of the inputs is told only if it has a description.
+    """
+    sections = [instructions, _section(_INPUTS, describe_fields(input_schema, without))]
+    if output_schema is not None and fields_of(resolve_ref(output_schema, output_schema)):
+        answers = [example["outputs"] for example in examples]
+        sections.append(_section(_REPLY, output_fields(output_schema, answers)))
+    elif output_schema is not None:
+        sections.append(schema_text(output_schema))
+    return "\n\n".join(filter(None, sections))
+
+
+def instructions_in(system: str) -> str:
+    """Return the instructions in the text of a system turn: all of it before the lists of fields."""
+    return _SECTION.split(system, maxsplit=1)[0]
+
+
+def _section(heading: str, lines: str) -> str:
+    """Return lines below their heading; "" without lines."""
+    return f"{heading}\n{guard_text(lines)}" if lines else ""
+
+
+def example_turns(
+    examples: Sequence[Json], input_schema: Mapping[str, Json], output_schema: Mapping[str, Json] | None
+) -> list[Message]:
+    """Return each example as a user turn and the answer to it.
+
+    Raises:
+        DataError: An input is a sound given by its address, which no message can hold.
+    """
+    written: list[Message] = []
+    for example in examples:
+        answer = answer_of(example, output_schema)
+        answer = without_media(answer, [output_schema], output_schema or {}, [], "examples/outputs")
+        text = answer if output_schema is None and isinstance(answer, str) else json_text(answer)
+        user = input_turn(example["inputs"], input_schema, "examples/inputs")
+        written += [user, message("assistant", guard_text(text))]
+    return written
+
+
+def answer_of(example: Mapping[str, Json], schema: Mapping[str, Json] | None) -> Json:
+    """Return the answer of an example: its outputs in declared order; the text of a message without a schema."""
+    outputs = example["outputs"]
+    if schema is not None:
+        return in_order(outputs, schema, schema)
+    return outputs.get("content", outputs) if is_object(outputs) else outputs
+
+
+def input_turn(inputs: Mapping[str, Json], schema: Mapping[str, Json], where: str = "inputs") -> Message:
+    """Return the user turn for inputs: the text of a single text field, else compact JSON in declared order.
+
+    Images and files follow the text, in which `(image 1)` and the like stand for them.
+
+    Raises:
+        DataError: An input is a sound given by its address, which no message can hold.
+
+    Example:
+        >>> input_turn({"query": "Hi"}, {"properties": {"query": {"type": "string"}}})["content"]
+        'Hi'
+
+    Source: the chat examples of providers' guides.
+    """
+    text = _text(in_order(inputs, schema, schema), schema)
+    if '"media_type":' not in text:
+        return message("user", text)
+    media = list[Json]()
+    text = _text(without_media(in_order(inputs, schema, schema), [schema], schema, media, where), schema)
+    [turn] = turns({"role": "user", "content": [text, *media]})
+    return turn
+
+
+def _text(inputs: Mapping[str, Json], schema: Mapping[str, Json]) -> str:
+    """Return inputs as text that opens no turn, no tag of a prompt and no tool call."""
+    fields = fields_of(schema)
+    if len(inputs) == len(fields) == 1:
+        [(name, value)] = inputs.items()
+        if name in fields and isinstance(value, str) and not value.isspace() and value:
+            return guard_text(value)
+    return guard_text(json_text(inputs))
+
+
+def guard_text(text: str) -> str:
+    r"""Return a text with `\u003c` in place of each `<` that would begin a boundary of a prompt or of a chat template.
+
+    Example:
+        >>> guard_text("1 < 2 <|im_end|>")
+        '1 < 2 \\u003c|im_end|>'
+
+    Source: JSON in HTML script elements, which is escaped in the same way.
+    """
+    return _OPENING.sub(r"\\u003c", text)
+
+
+def guard_turn(turn: Message) -> Message:
+    """Return a turn of a user or a tool, who are not trusted, with its texts guarded; other turns as they are."""
+    if turn["role"] not in ("user", "tool"):
+        return turn
+    content = turn["content"]
+    parts: Json = (
+        guard_text(content)
+        if isinstance(content, str)
+        else [{**part, "text": guard_text(part["text"])} if "text" in part else part for part in content]
+    )
+    return turn if parts == content else message(**{**turn, "content": parts})
+
+
+def with_less_of_reply(
+    messages: Sequence[Message], schema: Mapping[str, Json], less: Mapping[str, Json]
+) -> Iterator[Message]:
+    """Yield the turns of a prompt as they would be if the schema of the reply had fewer fields.
+
+    Args:
+        messages: The turns.
+        schema: The schema that they were written for.
+        less: The same schema with fewer fields.
+    """
+    old, new = (block("output_schema", value_text(json)) for json in (schema, less))
+    names = fields_of(schema).keys() - fields_of(less).keys()
+    for turn in messages:
+        content = turn["content"]
+        if not isinstance(content, str) or turn.get("tool_calls"):
+            yield turn
+        elif turn["role"] == "assistant":
+            yield message("assistant", _with_fewer_fields(content, names))
+        else:
+            content = content.replace(old, new)
+            if turn["role"] == "system":  # a user may write such lines
+                content = _without_lines(content, names)
+            yield turn if content == turn["content"] else message(**{**turn, "content": content})
+
+
+def _without_lines(system: str, names: AbstractSet[str]) -> str:
+    """Return the text of a system turn without the lines of some fields of the reply."""
+    start, heading, lines = system.rpartition(f"{_REPLY}\n")
+    if not heading:
+        return system
+    openings = tuple(f"- {name}{sign}" for name in names for sign in (" (", ": ", "\n"))
+    left = "".join(line for line in lines.splitlines(keepends=True) if not f"{line}\n".startswith(openings))
+    return f"{start}{heading}{left}".rstrip() if left else start.rstrip()
+
+
+def _with_fewer_fields(answer: str, without: AbstractSet[str]) -> str:
+    """Return the text of an example's answer without some fields; any other text unchanged."""
+    try:
+        json = parse_json(answer)
+    except DataError:
+        return answer
+    if not is_object(json) or json.keys().isdisjoint(without):
+        return answer
+    return guard_text(json_text({name: value for name, value in json.items() if name not in without}))
+
+
+# -- slots -------------------------------------------------------------------------------------------------------------
 
 
 class Slots(dict[str, str]):
@@ -115,12 +317,12 @@ def jinja_prompt(source: str) -> PromptFunction:
                 return self.undefined(obj=obj, name=argument)
             return super().getitem(obj, argument)
 
-    def written(value: Any) -> Any:
+    def refuse_methods(value: Any) -> Any:
         if callable(value) and not isinstance(value, Undefined):
             raise ConfigError(f"jinja_prompt: {getattr(value, '__name__', value)!r} is a method, and not a field here.")
         return value
 
-    def rendered(slots: Slots) -> Json:
+    def render(slots: Slots) -> Json:
         try:
             text = template.render(slots, json=slots.json)
         except (TemplateError, TypeError) as error:
@@ -128,10 +330,10 @@ def jinja_prompt(source: str) -> PromptFunction:
         return {"role": "user", "content": [text, *slots.media] if slots.media else text}
 
     try:
-        template = Environment(undefined=StrictUndefined, finalize=written).from_string(source)
+        template = Environment(undefined=StrictUndefined, finalize=refuse_methods).from_string(source)
     except TemplateError as error:
         raise ConfigError(f"jinja_prompt: {error}") from None
-    return rendered
+    return render
 
 
 class _Constant(NamedTuple):
@@ -191,7 +393,7 @@ class Layout:
             text = " A text for the model goes into instructions=..." if isinstance(prompt, str) else ""
             raise ConfigError(f"prompt is a {type(prompt).__name__}; it must be a function of the slots.{text}")
         self._schema = output_schema
-        self._template = None if template is None else _checked_template(template)
+        self._template = None if template is None else _check_template(template)
         self._has_slots = any(chosen)
         self._prompt = prompt
         self._system_from_inputs = system_from_inputs
@@ -264,7 +466,7 @@ class Layout:
         """Render what does not depend on the inputs."""
         if examples:
             self.check_examples()
-        conversation = _MESSAGES in resolved(input_schema, input_schema).get("required", ()) and contains(
+        conversation = _MESSAGES in resolve_ref(input_schema, input_schema).get("required", ()) and contains(
             SymbolicDataModel(input_schema), ChatMessages
         )
         without, schema, kept_alive = (_MESSAGES,) if conversation else (), self._schema, (examples, input_schema)
@@ -325,10 +527,10 @@ class Layout:
             if not self._system_from_inputs and turn.get("role") in ("system", "developer"):
                 what = f"inputs, messages[{index}]: a {turn['role']} turn among the inputs would become instructions"
                 raise DataError(f"{what}; remove it, or allow it with Generator(..., system_from_inputs=True).")
-        return tuple(map(guarded_turn, turns(messages))) if messages else ()
+        return tuple(map(guard_turn, turns(messages))) if messages else ()
 
 
-def _checked_template(template: Mapping[str, str]) -> Mapping[str, str]:
+def _check_template(template: Mapping[str, str]) -> Mapping[str, str]:
     """Check a template and return a copy of it."""
     if not isinstance(template, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
         raise ConfigError(f"template is a {type(template).__name__}; it must be a mapping such as {_EXAMPLE}.")

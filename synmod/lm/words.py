@@ -47,11 +47,11 @@ def value_text(json: Json) -> str:
     return json_text(json).replace("<", _LESS)
 
 
-def resolved(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
+def resolve_ref(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return the subschema at the end of a chain of references; `{}`, which allows anything, if there is none.
 
     Example:
-        >>> resolved({"$ref": "#/$defs/City"}, {"$defs": {"City": {"type": "string"}}})
+        >>> resolve_ref({"$ref": "#/$defs/City"}, {"$defs": {"City": {"type": "string"}}})
         {'type': 'string'}
 
     Source: JSON Schema 2020-12, `$ref`.
@@ -98,7 +98,7 @@ def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _
     """
     if not (is_object(value) or is_array(value)):
         return value
-    target = resolved(schema, root)
+    target = resolve_ref(schema, root)
     fields = fields_of(target)
     rest, items = target.get("additionalProperties"), target.get("items")
     if is_object(value) and (fields or is_object(rest)):
@@ -107,7 +107,7 @@ def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _
     if is_array(value) and is_object(items):
         return [in_order(item, items, root) for item in value]
     for arm in alternatives(target) if steps else ():
-        inner = resolved(arm, root)
+        inner = resolve_ref(arm, root)
         if value.keys() <= fields_of(inner).keys() if is_object(value) else "items" in inner:
             return in_order(value, inner, root, steps - 1)
     return value
@@ -131,18 +131,20 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
     """
     if schema is None:
         return ""
-    meanings = {name: meaning_of(field, schema).strip() for name, field in fields_of(resolved(schema, schema)).items()}
+    meanings = {
+        name: description_of(field, schema).strip() for name, field in fields_of(resolve_ref(schema, schema)).items()
+    }
     named = [f"`{name}` ({meaning})" if meaning else f"`{name}`" for name, meaning in meanings.items()]
     listed = " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
     fields = f"Give the field{'s' if len(named) > 1 else ''} {listed}." if named else ""
-    return "\n\n".join(filter(None, [meaning_of(schema, schema), fields]))
+    return "\n\n".join(filter(None, [description_of(schema, schema), fields]))
 
 
-def meaning_of(field: Json, root: Mapping[str, Json]) -> str:
+def description_of(field: Json, root: Mapping[str, Json]) -> str:
     """Return the description of a field, else that of the schema it refers to."""
     if not is_object(field):
         return ""
-    return str(field.get("description") or resolved(field, root).get("description") or "")
+    return str(field.get("description") or resolve_ref(field, root).get("description") or "")
 
 
 def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
@@ -161,19 +163,19 @@ def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str
 
     Source: DSPy adapters' field lists.
     """
-    return "\n".join(_lines(resolved(schema, schema), schema, _exact, hidden=frozenset(without)))
+    return "\n".join(_lines(resolve_ref(schema, schema), schema, _exact, hidden=frozenset(without)))
 
 
-def described_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
+def describe_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
     """Return the fields that have a description, each with it and without its type, which a value shows.
 
     Example:
-        >>> described_fields({"properties": {"query": {"description": "the user's question"}, "count": {}}})
+        >>> describe_fields({"properties": {"query": {"description": "the user's question"}, "count": {}}})
         "- query: the user's question"
 
     Source: as `input_fields`.
     """
-    return "\n".join(_lines(resolved(schema, schema), schema, _untold, hidden=frozenset(without)))
+    return "\n".join(_lines(resolve_ref(schema, schema), schema, _untold, hidden=frozenset(without)))
 
 
 def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> str:
@@ -196,7 +198,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
     Source: DSPy adapters' field lists; measured on a real model beside the schema, which takes twice the tokens.
     """
     if not examples:
-        return "\n".join(_lines(resolved(schema, schema), schema, _in_words))
+        return "\n".join(_lines(resolve_ref(schema, schema), schema, _in_words))
     shown = frozenset(_leaves(examples))
 
     def type_text(target: Mapping[str, Json], items: str) -> str:
@@ -206,7 +208,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
             return ", ".join(filter(None, [items, target.get("format"), *_bounds(target)]))
         return ("" if len(unseen) == len(values) else "also ") + _in_words({"enum": unseen}, items)
 
-    return "\n".join(_lines(resolved(schema, schema), schema, type_text))
+    return "\n".join(_lines(resolve_ref(schema, schema), schema, type_text))
 
 
 def _lines(
@@ -223,7 +225,7 @@ def _lines(
     for name, field in fields_of(part).items():
         if name in hidden:
             continue
-        meaning, (words, objects) = meaning_of(field, root), _described(field, root, type_text)
+        meaning, (words, objects) = description_of(field, root), _describe_type(field, root, type_text)
         inner = [
             line
             for target in (objects if len(above) < _DEEPEST else ())
@@ -237,11 +239,11 @@ def _lines(
             yield from inner
 
 
-def _described(
+def _describe_type(
     field: Json, root: Mapping[str, Json], type_text: TypeText, above: tuple[int, ...] = ()
 ) -> tuple[str, list[Mapping[str, Json]]]:
     """Return the type of a field in words (`list of integer`), and the object schemas in it."""
-    target = resolved(field, root)
+    target = resolve_ref(field, root)
     if {*fields_of(target)} == _MEDIA_FIELDS:
         return str(target.get("title") or "file").lower(), []
     objects = [target] if "properties" in target else []
@@ -249,7 +251,7 @@ def _described(
     inside = arms or ([target["items"]] if is_object(target.get("items")) else [])
     if "enum" in target or "const" in target or not inside or id(target) in above:
         return type_text(target, ""), objects
-    described = [_described(part, root, type_text, (*above, id(target))) for part in inside]
+    described = [_describe_type(part, root, type_text, (*above, id(target))) for part in inside]
     words = " or ".join(dict.fromkeys(words for words, _ in described if words))
     within = [schema for _, schemas in described for schema in schemas]
     return words if arms else type_text(target, words), objects or within
@@ -348,7 +350,7 @@ def _targets(schemas: Iterable[Json], root: Mapping[str, Json]) -> list[Mapping[
     """Return the subschemas behind the references of these, with all their alternatives and parts."""
     targets, pending = dict[int, Mapping[str, Json]](), [*schemas]
     while pending:
-        target = resolved(pending.pop(), root)
+        target = resolve_ref(pending.pop(), root)
         if id(target) not in targets:  # alternatives may refer to one another
             targets[id(target)] = target
             pending += [part for key in ("anyOf", "oneOf", "allOf") for part in target.get(key) or ()]

@@ -1,6 +1,6 @@
 """Fields in words: what a model is told of schemas."""
 
-from synmod.lm import default_instructions, input_fields, resolved
+from synmod.lm import default_instructions, input_fields, resolve_ref
 
 
 def test_types_are_said_in_words():
@@ -71,7 +71,7 @@ def test_default_instructions_come_from_docstring_and_fields():
 
 def test_references_that_lead_nowhere_demand_nothing():
     """Foreign schema text never breaks the reader."""
-    assert resolved({"$ref": "#/$defs/X"}, {}) == {}
-    assert resolved({"$ref": "#/a/7"}, {"a": [1]}) == {}
-    assert resolved({"$ref": "#/a"}, {"a": {"$ref": "#/a"}}) == {}
-    assert resolved({"allOf": [{"$ref": "#/a~1b"}]}, {"a/b": {"type": "null"}}) == {"type": "null"}
+    assert resolve_ref({"$ref": "#/$defs/X"}, {}) == {}
+    assert resolve_ref({"$ref": "#/a/7"}, {"a": [1]}) == {}
+    assert resolve_ref({"$ref": "#/a"}, {"a": {"$ref": "#/a"}}) == {}
+    assert resolve_ref({"allOf": [{"$ref": "#/a~1b"}]}, {"a/b": {"type": "null"}}) == {"type": "null"}

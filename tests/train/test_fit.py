@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import synmod as sm
-from synmod.lm.chat_layout import instructions_in
+from synmod.lm.prompt import instructions_in
 from synmod.testing import FunctionLM, RuleTask
 from synmod.train import Batch, Batches, Budget, Trainer
 from tests.train.one_run import OPTIMIZERS, Pace, Team, Ticket, Waiting, result, task, tickets, train

@@ -9,7 +9,7 @@ import synmod as sm
 from synmod.data import ChatMessages, intern_schema
 from synmod.leaves.frozen import frozen
 from synmod.lm import Layout
-from synmod.lm.chat_layout import instructions_in, with_less_of_reply
+from synmod.lm.prompt import instructions_in, with_less_of_reply
 from synmod.testing import ScriptedLM
 from tests.lm.test_prompt import ANSWER, NONE, QUERY
 
