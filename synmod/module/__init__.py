@@ -7,16 +7,15 @@ checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program
 
 from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
 from .building import build, build_and_check, read_build_config
-from .constructing import from_config, is_passed_on, note_loaded
+from .constructing import declaration_of, from_config, is_passed_on, note_loaded
 from .contract import Unquoted, input_declaration, input_spec_of, no_call, output_declaration, shape
 from .declaring import (
     AsyncCallee, CallAttempt, ChildAt, DeclaredSkips, Execution, ModuleOf, ModuleOptions, RoomsAbove, attempt,
-    declaration_of, execution_of, first_paragraph, has_open_skips, own_inputs_of, passes_none, verify_first_call,
+    execution_of, first_paragraph, has_open_skips, own_inputs_of, passes_none, verify_first_call,
 )
 from .module import Data, Module
-from .record import InVariable, kind_text, where
 from .signatures import UNDECLARED, model_of_annotation, read_outputs, resolve_annotations, without_none
-from .structure import refuse_if_sealed, seal
+from .structure import InVariable, kind_text, refuse_if_sealed, seal, where
 from .transactions import Build, current_own_build
 
 __all__ = [

@@ -11,10 +11,9 @@ from synmod.flow import FlowGraph, SymbolRef
 from synmod.lm import SAMPLING, SharedModel
 
 from . import structure
-from .declaring import declaration_of
+from .constructing import declaration_of
 from .module import Module
-from .record import ModuleRecord, attributes_of, children, structural_attributes
-from .transactions import remember
+from .structure import ModuleRecord, attributes_of, children, remember, structural_attributes
 
 
 class Blueprint(NamedTuple):

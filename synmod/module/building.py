@@ -21,8 +21,7 @@ from synmod.tree import class_of, discard_writes, keep_writes, walk
 from . import contract, transactions
 from .contract import is_datum, is_declaration, symbols_of
 from .declaring import RoomsAbove, own_inputs_of, verify_first_call
-from .record import ABSENT, attributes_of, extend_paths, paths_below, where
-from .structure import seal
+from .structure import ABSENT, attributes_of, extend_paths, paths_below, seal, where
 from .transactions import Build
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from . import contract
 from .building import SymbolicFrame, ensure_built, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
 from .contract import ANY_CLASS, check_inputs, check_output, no_outputs
 from .declaring import passes_none
-from .record import ModuleRecord, paths_below, where
 from .signatures import CallSignature
+from .structure import ModuleRecord, paths_below, where
 from .transactions import is_building_tree
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from synmod import data, errors, leaves, lm, scope, tree
 
 from .building import BuildMethod
-from .declaring import ClassDeclaration, DeclaredSkips, check_class, declaration_of, unknown_keyword
-from .record import ABSENT, LABELS, InVariable, ModuleRecord, attribute_of
+from .declaring import ClassDeclaration, DeclaredSkips, check_class, unknown_keyword
 from .signatures import POSITIONAL, SPECS, is_base
+from .structure import ABSENT, LABELS, InVariable, ModuleRecord, attribute_of
 
 if TYPE_CHECKING:
     from .module import Module
@@ -380,6 +380,11 @@ def with_name_scope(method: F) -> F:
             return method(self, *args, **kwargs)
 
     return cast("F", functools.wraps(method)(run))
+
+
+def declaration_of(cls: ModuleMeta) -> ClassDeclaration:
+    """Return the declaration of a class of modules: its signatures, names and skips."""
+    return cls._declaration
 
 
 class ModuleMeta(ABCMeta):

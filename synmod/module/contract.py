@@ -19,8 +19,8 @@ from synmod.errors import ArgumentError, CallError, DataError, NoCallError, Sche
 from synmod.flow import fields_text
 from synmod.leaves import KeyPath, did_you_mean, nests
 
-from .record import kind_text, where
 from .signatures import POSITIONAL, SPECS, UNDECLARED, CallSignature
+from .structure import kind_text, where
 from .transactions import is_ready_here
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from . import signatures
 from .signatures import SPECS, CallSignature, definer, is_base, is_own
 
 if TYPE_CHECKING:
-    from .constructing import ModuleMeta
     from .module import Module
 
 # -- skip connections --------------------------------------------------------------------------------------------------
@@ -296,11 +295,6 @@ def unknown_keyword(
         f"{name}: unknown argument {keyword!r}.{leaves.did_you_mean(keyword, accepted)} "
         f"It accepts: {', '.join(accepted) if accepted else 'nothing'}.{remedy}"
     )
-
-
-def declaration_of(cls: ModuleMeta) -> ClassDeclaration:
-    """Return the declaration of a class of modules: its signatures, names and skips."""
-    return cls._declaration
 
 
 # -- kinds of modules --------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from synmod.scope import CallCounters, Feedback, Hook, add_reward, check_hook, r
 from . import building, constructing, contract, structure, transactions
 from .building import build_nothing, default_output_spec
 from .calling import call_module
-from .constructing import ModuleMeta, construct, with_name_scope
-from .declaring import Callee, RoomsAbove, Unspecified, declaration_of
-from .record import ModuleRecord, current_path, sow
+from .constructing import ModuleMeta, construct, declaration_of, with_name_scope
+from .declaring import Callee, RoomsAbove, Unspecified
+from .structure import ModuleRecord, current_path, sow
 
 R = TypeVar("R")
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -503,7 +503,7 @@ class Module(metaclass=ModuleMeta):
             ArgumentError: `hook` is not a hook, or overrides a synchronous event with an async method.
         """
         check_hook(hook)
-        transactions.remember(self)
+        structure.remember(self)
         self._record.hooks = (*self._record.hooks, hook)
 
     def remove_hook(self, hook: Hook) -> None:
@@ -515,7 +515,7 @@ class Module(metaclass=ModuleMeta):
         remaining = tuple(own for own in self.hooks if own is not hook)
         if len(remaining) == len(self.hooks):
             raise errors.ArgumentError(f"{self.name!r} has no such hook {hook!r}; it has {len(remaining)}.")
-        transactions.remember(self)
+        structure.remember(self)
         self._record.hooks = remaining
 
     @property

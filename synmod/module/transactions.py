@@ -9,14 +9,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
-from contextvars import ContextVar, Token
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from synmod import leaves, scope
 from synmod.errors import BuildError
 from synmod.tree import PathTable, Variable, class_of, invalidate_paths, own_impl
 
-from .record import LABELS, ModuleRecord, extend_paths, where
+from .structure import BUILDING, LABELS, ModuleRecord, current_build, extend_paths, where
 
 if TYPE_CHECKING:
     from .module import Module
@@ -84,9 +84,6 @@ class Snapshot:
 # -- running builds ----------------------------------------------------------------------------------------------------
 
 
-_BUILDING: ContextVar[Build | None] = ContextVar("synmod_building", default=None)
-
-
 _LOCK = leaves.aio.lock()
 """Guards `record.building`, the builds' `snapshots` and `waits_for`; held for a few instructions, never across an
 await. Reentrant: a coroutine that the garbage collector closes while the lock is held may end a build."""
@@ -119,7 +116,7 @@ class Build:
             self.snapshots[id(module)] = Snapshot(module)
 
     def __enter__(self) -> Self:
-        self._token = _BUILDING.set(self)
+        self._token = BUILDING.set(self)
         if self.module is not None:
             self.remember(self.module)
         return self
@@ -138,7 +135,7 @@ class Build:
         finally:
             self.over.set()
             if self._token is not None:
-                leaves.reset(_BUILDING, self._token)
+                leaves.reset(BUILDING, self._token)
 
     def _end(self, *, is_kept: bool) -> None:
         """Make all modules of this build ready, or restore them."""
@@ -189,20 +186,6 @@ class Build:
     def outermost(self) -> Build:
         """The build that this one is kept or undone with."""
         return self.chain()[-1]
-
-
-def current_build() -> Build | None:
-    """Return the innermost build that the running code is part of, if it has not ended; None outside."""
-    build = _BUILDING.get()
-    return build if build is None or not build.over.is_set else build.around
-
-
-def remember(module: Module) -> bool:
-    """Take a snapshot of a module, before it changes, for the current build; return whether there is one."""
-    build = current_build()
-    if build is not None:
-        build.remember(module)
-    return build is not None
 
 
 def remember_variable(variable: Variable) -> None:
