@@ -19,7 +19,7 @@ from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, DataError, RunError
 from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen, must_be
 from synmod.module import Module
-from synmod.train import Example, Ran
+from synmod.train import Example, RunOutcome
 
 _BATCH_S: Final = 1.0
 _AHEAD: Final = 2  # batches per thread of the cluster, so that none is idle
@@ -155,7 +155,7 @@ class _Row:
     models: str
     json: dict[str, Json]
     meters: tuple[scope.UsageMeter, ...]
-    outcome: Ran | RunError | None = None
+    outcome: RunOutcome | RunError | None = None
     ended: Signal = field(default_factory=Signal)
 
 
@@ -190,7 +190,7 @@ class _Sender:
         self._group.cancel()
         await self._stack.__aexit__(*cast("Any", raised))
 
-    async def run_row(self, example: Example, *, sample: int = 0) -> Ran:
+    async def run_row(self, example: Example, *, sample: int = 0) -> RunOutcome:
         """Run a row on a worker, under the values and models in force here.
 
         Raises:
@@ -215,7 +215,7 @@ class _Sender:
         finally:
             if row in self._waiting:
                 self._waiting.remove(row)
-        if isinstance(row.outcome, Ran):
+        if isinstance(row.outcome, RunOutcome):
             return row.outcome
         assert row.outcome is not None
         raise row.outcome
@@ -253,7 +253,7 @@ class _Sender:
         try:
             answer = await self._answer(rows[0].models, [row.json for row in rows])
             for row, record in zip(rows, answer["records"], strict=True):
-                row.outcome = ran_from_json(record["ran"])
+                row.outcome = outcome_from_json(record["outcome"])
                 for meter in row.meters:
                     for phase, usage in record["usage"].items():
                         meter.add(scope.Usage(**usage), phase)
@@ -340,7 +340,7 @@ async def _records(work: _Work, batch: Any) -> Json:
 
     async def record(row: Any) -> Json:
         with tree.using(work.program, work.initial.replace(row["values"])), scope.track_usage() as usage:
-            ran = await train.run_once(
+            outcome = await train.run_once(
                 work.program,
                 row_from_json(row["row"]),
                 reward=work.reward,
@@ -349,7 +349,7 @@ async def _records(work: _Work, batch: Any) -> Json:
                 paths=work.paths,
             )
         used = {phase: asdict(usage[phase]) for phase in scope.PHASES}
-        return {"ran": ran_to_json(ran), "usage": used}
+        return {"outcome": outcome_to_json(outcome), "usage": used}
 
     clock, models = current_clock(), _models_of(batch["models"], work.setup)
     began = clock.now()
@@ -424,7 +424,7 @@ def _load(text: str, setup: str | None) -> dict[str, Any]:
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 
-_SEQUENCES: Final[Mapping[str, type[Any]]] = {"several": train.Several, "tuple": tuple, "list": list}
+_SEQUENCES: Final[Mapping[str, type[Any]]] = {"several": train.PositionalInputs, "tuple": tuple, "list": list}
 
 
 def pack_nest(value: Any) -> Json:
@@ -475,22 +475,22 @@ def row_from_json(json: Any) -> Example:
     return Example(json["id"], **values, group=json["group"])
 
 
-def ran_to_json(ran: Ran) -> Json:
+def outcome_to_json(outcome: RunOutcome) -> Json:
     """Return the result of a run as JSON."""
-    record = ran.record()
+    record = outcome.record()
     if "feedback" in record:
         record["feedback"]["target"] = train.as_json(record["feedback"]["target"])
-    return {**record, "outputs": pack_nest(ran.outputs), "usage": asdict(ran.usage)}
+    return {**record, "outputs": pack_nest(outcome.outputs), "usage": asdict(outcome.usage)}
 
 
-def ran_from_json(json: Any) -> Ran:
+def outcome_from_json(json: Any) -> RunOutcome:
     """Return the result of a run on a worker; its failure is a `RunError` with the same text.
 
     Raises:
         RunError: It is not one.
     """
-    ran = Ran.of({**json, "outputs": unpack_nest(json["outputs"]), "usage": scope.Usage(**json["usage"])})
-    if ran is None:
+    outcome = RunOutcome.of({**json, "outputs": unpack_nest(json["outputs"]), "usage": scope.Usage(**json["usage"])})
+    if outcome is None:
         raise RunError("a worker returned a record that cannot be read: install the same release of synmod on it.")
-    ran.failure = None if ran.error is None else RunError(str(ran.error))
-    return ran
+    outcome.failure = None if outcome.error is None else RunError(str(outcome.error))
+    return outcome

@@ -79,7 +79,7 @@ class ExamplePool(NamedTuple):
         for path, entries in self.entries.items():
             for entry in entries:
                 for row in entry.rows:
-                    bench.made_from(path, entry.value, row)
+                    bench.note_source(path, entry.value, row)
 
     @property
     def rows(self) -> list[str]:

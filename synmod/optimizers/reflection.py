@@ -197,8 +197,8 @@ class Reflective(Optimizer):
         for path in paths:
             accepted, tried = (memory.value.get(path, []) for memory in (self.accepted, self.tried))
             value = await bench.propose(
-                state, path, found.items[path], rows=found.rows, accepted=accepted, tried=tried, hint=hint,
-            )  # fmt: skip
+                state, path, found.items[path], rows=found.rows, accepted=accepted, tried=tried, hint=hint
+            )
             state = state if value is None else state.replace({path: value})
         if state == found.parent:
             return None

@@ -376,7 +376,7 @@ class Program(Module, Generic[M]):
             raise LifecycleError("fit needs compile first: program.compile(reward='exact_match', optimizer='gepa').")
         trainer = train.Trainer(self, reward=compiled.reward, seed=seed, concurrency=concurrency)
         object.__setattr__(self, "_trainer", trainer)
-        rows, held_out = await train.training_rows(
+        rows, held_out = await train.load_training_rows(
             x, y, self, validation_data, validation_split, shuffle=shuffle, seed=seed
         )
         size = compiled.batch_size or len(rows) if batch_size is None else batch_size
@@ -432,7 +432,7 @@ class Program(Module, Generic[M]):
             Exception: The first failure, with the number of its row as a note.
         """
         rows = await train.rows_without_targets(x, self)
-        return await train.predicted(self, rows, on_error=on_error, concurrency=concurrency, progress=progress)
+        return await train.predict_rows(self, rows, on_error=on_error, concurrency=concurrency, progress=progress)
 
     # -- files --------------------------------------------------------------------------------------------------------
 

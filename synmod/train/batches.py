@@ -12,7 +12,7 @@ from synmod import errors, flow, leaves, lm, module, scope, tree
 from synmod.data import DataModel, JsonDataModel
 
 from .examples import is_data
-from .rollouts import Ran, Rollout, offered_of, run_once
+from .rollouts import Rollout, RunOutcome, reward_arguments, run_once
 from .rows import Example, as_json, digest_of
 
 
@@ -125,7 +125,7 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
         yield Batch(rows)
 
 
-def identified(row: Example) -> Example:
+def with_digest_id(row: Example) -> Example:
     """Return a row with an id: one without has the digest of its content."""
     return replace(row, id=row.id or digest_of([row.inputs, row.target, dict(row.extra)])[:16])
 
@@ -152,9 +152,14 @@ class Batches:
     """
 
     def __init__(
-        self, data: Any, label: Sequence[Any] | None = None, *, batch_size: int = 32, shuffle: bool = False,
+        self,
+        data: Any,
+        label: Sequence[Any] | None = None,
+        *,
+        batch_size: int = 32,
+        shuffle: bool = False,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._columns, self._label = _columns(data), label
         self._is_dict = isinstance(data, Mapping)
         self._size = leaves.check_int("batch_size", batch_size, error=errors.TrainerError)
@@ -211,7 +216,7 @@ class Context:
             object.__setattr__(self, "language_model", lm.model_from(self.language_model, f"Context {self.name!r}"))
 
 
-class Places:
+class ContextPool:
     """Room for rows in the contexts of a trainer.
 
     Args:
@@ -241,7 +246,7 @@ class Places:
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
-    async def take(self, index: int | None = None) -> int:
+    async def acquire(self, index: int | None = None) -> int:
         """Wait for a place, and take it until it is given back; return the number of its context.
 
         Args:
@@ -253,21 +258,21 @@ class Places:
         self._free[here] -= 1
         return here
 
-    def give_back(self, here: int) -> None:
+    def release(self, here: int) -> None:
         """Give a place of a context back."""
         self._free[here] += 1
         self._gates[here].wake()
         self._gates[None].wake()
 
 
-def sliced(rows: int, loads: Sequence[float]) -> list[int]:
+def assign_contexts(rows: int, loads: Sequence[float]) -> list[int]:
     """Return for each row the number of its context: each gets its share, rounded half to even, the last the rest.
 
     Raises:
         TrainerError: A context would get no row.
 
     Example:
-        >>> sliced(10, [1, 2]).count(0), sliced(7, [1, 1, 1]).count(2)
+        >>> assign_contexts(10, [1, 2]).count(0), assign_contexts(7, [1, 1, 1]).count(2)
         (3, 3)
     """
     total = sum(loads)
@@ -297,7 +302,7 @@ class Row(NamedTuple):
 
     number: int
     example: Example
-    ran: Ran
+    ran: RunOutcome
     context: int
     after: tree.State
 
@@ -309,15 +314,21 @@ class Row(NamedTuple):
 
 
 async def run_rows(
-    program: module.Module, rows: Sequence[Example], places: Places, states: Sequence[tree.State], *, training: bool,
-    paths: frozenset[str] | None, keep_failures: bool,
-) -> list[Row]:  # fmt: skip
+    program: module.Module,
+    rows: Sequence[Example],
+    context_pool: ContextPool,
+    states: Sequence[tree.State],
+    *,
+    training: bool,
+    paths: frozenset[str] | None,
+    keep_failures: bool,
+) -> list[Row]:
     """Run rows at once, each as one call with state Variables of its own.
 
     Args:
         program: Stays as it is.
         rows: Inputs as data models.
-        places: Where rows run.
+        context_pool: Where rows run.
         states: The state Variables of each row.
         training: The mode of the calls.
         paths: The modules that feedback will go to; None where no call is recorded.
@@ -327,13 +338,13 @@ async def run_rows(
         TrainerError: Too many slices.
         Exception: The first failure, with the number of its row as a note.
     """
-    chosen = [None] * len(rows) if places.loads is None else sliced(len(rows), places.loads)
+    chosen = [None] * len(rows) if context_pool.loads is None else assign_contexts(len(rows), context_pool.loads)
     recorded = paths or frozenset()
 
     async def run(number: int) -> Row:
-        context, token = await places.take(chosen[number]), ROW.set(number)
+        context, token = await context_pool.acquire(chosen[number]), ROW.set(number)
         try:
-            model = places.contexts[context].language_model
+            model = context_pool.contexts[context].language_model
             with (
                 nullcontext() if model is None else lm.use_language_models(model),
                 tree.using(program, states[number]) as overlay,
@@ -343,7 +354,7 @@ async def run_rows(
                 )
         finally:
             ROW.reset(token)
-            places.give_back(context)
+            context_pool.release(context)
         if ran.failure is not None and not keep_failures:
             errors.add_note(ran.failure, f"row {number}")
             raise ran.failure
@@ -390,10 +401,10 @@ async def judge_rows(rows: Sequence[Row], reward: scope.BoundReward | None) -> l
 
     async def judge(row: Row) -> scope.Feedback:
         if row.ran.failure is not None:
-            return cast("scope.Feedback", row.ran.judged(reward))
+            return cast("scope.Feedback", row.ran.final_feedback(reward))
         try:
             with scope.as_children_of(row.ran.frame):
-                return await reward(**offered_of(row.ran, row.example))
+                return await reward(**reward_arguments(row.ran, row.example))
         except Exception as error:
             errors.add_note(error, f"row {row.number}")
             raise

@@ -35,7 +35,7 @@ from .candidates import Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .history import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
-from .rollouts import CallRecord, Ran, Rollout
+from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
 from .runs import Key, Runner, identity_of
 
@@ -98,7 +98,7 @@ class Bench:
         self._under_way: dict[Key, aio.Gate | None] = {}
         """Where others wait for a rollout; None where nobody does."""
         self._calls: dict[Key, tuple[CallRecord, ...]] = {}
-        self._made_from: dict[tuple[str, str], set[str]] = {}
+        self._sources: dict[tuple[str, str], set[str]] = {}
         self._proposer = optimizer.proposer or Proposer(optimizer.language_model)
         self._outage = _OutageCheck(min(_FIRST_ROWS, len(self.validation)), self.advice)
 
@@ -191,9 +191,9 @@ class Bench:
         record = self._pool.find(state)
         return {} if record is None else dict(record.scores[split])
 
-    def made_from(self, path: str, entry: Json, row: str) -> None:
+    def note_source(self, path: str, entry: Json, row: str) -> None:
         """Note of which train row an entry of an examples Variable was made: that row never sees it."""
-        self._made_from.setdefault((path, key_of({"entry": entry})), set()).add(row)
+        self._sources.setdefault((path, key_of({"entry": entry})), set()).add(row)
 
     def _hide_answers(self, state: State, row: str) -> State:
         """Return a State without the examples that show a train row: made from it, or of equal inputs."""
@@ -203,10 +203,11 @@ class Bench:
             if target.kind == "examples":
                 value: Any = state[path].value
                 others = [
-                    entry for entry in value
-                    if row not in self._made_from.get((path, key_of({"entry": entry})), ())
+                    entry
+                    for entry in value
+                    if row not in self._sources.get((path, key_of({"entry": entry})), ())
                     and not json_equal(entry["inputs"], inputs)
-                ]  # fmt: skip
+                ]
                 if len(others) < len(value):
                     changes[path] = others
         return state.replace(changes) if changes else state
@@ -323,7 +324,7 @@ class Bench:
             self._ledger.pay(rollout.usage)
         return done[key]
 
-    def _judge(self, ran: Ran, example: Example, state: State, sample: int) -> Rollout:
+    def _judge(self, ran: RunOutcome, example: Example, state: State, sample: int) -> Rollout:
         """Return the rollout of what became of a row.
 
         Raises:
@@ -338,9 +339,14 @@ class Bench:
         if ran.feedback is not None:
             self._routing.check(ran.feedback)
         return ran.result(
-            Rollout, example, ran.judged(self._runner.bound), sample, candidate=state.fingerprint,
-            void=ran.fault == "void", metrics=None if ran.fault == "reward" else ran.values,
-        )  # fmt: skip
+            Rollout,
+            example,
+            ran.final_feedback(self._runner.bound),
+            sample,
+            candidate=state.fingerprint,
+            void=ran.fault == "void",
+            metrics=None if ran.fault == "reward" else ran.values,
+        )
 
     # -- comparing ----------------------------------------------------------------------------------------------------
 
@@ -397,7 +403,7 @@ class Bench:
         pool = self._pool
         pool.note_current(state, self._ledger.next_place())
         await self.complete_validation([record.state for record in pool.finalists(most_rows=most_rows)])
-        old, ranked = pool.seed.compared, pool.ranking()
+        old, ranked = pool.seed.compared, pool.best_first()
         complete = [record for record in ranked if not pool.missing(record)]
         for record in complete or ranked:
             new = record.compared
@@ -533,8 +539,13 @@ class Bench:
         check_choice("bench.log: word", word, get_args(Word), error=TrainerError)
         paths = [check_choice("bench.log: path", path, [*self.targets], error=TrainerError) for path in paths]
         line: dict[str, Json] = {
-            "step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows
-        }  # fmt: skip
+            "step": self.step,
+            "operator": operator,
+            "paths": paths,
+            "word": word,
+            "gain": gain,
+            "rows": rows,
+        }
         self._ledger.note_line(line)
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
 

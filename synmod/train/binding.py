@@ -14,7 +14,7 @@ from synmod.module import Module, input_declaration, input_spec_of, own_inputs_o
 from .candidates import Target, kind_of
 from .credit import Routing, matches
 from .optimizer import Optimizer
-from .rows import Example, Several, declared_of, defaults_of, fitted, fitted_by_name, input_names
+from .rows import Example, PositionalInputs, defaults_of, input_names, input_symbols, wrap_input, wrap_inputs
 from .targets import Targets, names_of
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
@@ -76,27 +76,27 @@ class Binding:
         try:
             example = replace(example, target=self.targets.read(example.target))
             if len(self.names) == 1:
-                return replace(example, inputs=fitted(self.inputs[0][1], example.inputs))
+                return replace(example, inputs=wrap_inputs(self.inputs[0][1], example.inputs))
             row, known = example.inputs, dict(self.inputs).keys()
             names = {*cast("Any", row)} if isinstance(row, Mapping) else None
             if len(known) == 1 and names != known:
                 row, names = dict.fromkeys(known, cast("Any", row)), {*known}
             if names is None or not known - self.defaults.keys() <= names <= known:
                 raise errors.TrainerError(f"{place}: its inputs are {row!r:.100}; give a dict of {', '.join(known)}.")
-            given = {name: fitted_by_name(schema, row[name]) for name, schema in self.inputs if name in row}
+            given = {name: wrap_input(schema, row[name]) for name, schema in self.inputs if name in row}
             return replace(example, inputs=arguments(self.program, given, self.defaults))
         except errors.SchemaError as error:
             raise errors.SchemaError(f"{place}: {error}", error.errors) from None
         except errors.DataError as error:
             raise errors.DataError("\n".join([f"{place}: {error}", *errors.notes_of(error)])) from None
 
-    def reshaped(self, inputs: Schemas, labels: data.Schema | None) -> Self:
+    def reshape(self, inputs: Schemas, labels: data.Schema | None) -> Self:
         """Return a binding with compatible schemas, which all rows of the former ones satisfy, and the program takes.
 
         Raises:
             SchemaError: They are not; names the input.
         """
-        before, declared = dict(self.inputs), declared_by_name(self.program)
+        before, declared = dict(self.inputs), symbols_by_name(self.program)
         is_whole = own_inputs_of(self.program) or input_spec_of(self.program) is not None
         fits = data.is_subschema if is_whole else data.contains  # an annotation lets further fields pass
         for name, found in inputs:
@@ -133,7 +133,7 @@ def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
     return found
 
 
-def named_schemas(given: Any, names: Sequence[str]) -> Schemas:
+def schemas_by_name(given: Any, names: Sequence[str]) -> Schemas:
     """Return symbols by the names of the inputs.
 
     Args:
@@ -162,19 +162,19 @@ def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
     return [(name or "outputs", data.schema_of(leaf)) for name, leaf in named if leaf is not None]
 
 
-def declared_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:
+def symbols_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:
     """Return what a program declares of each input, by name; None where it declares nothing."""
-    return dict(zip(input_names(program), leaves.leaves(declared_of(program)), strict=False))
+    return dict(zip(input_names(program), leaves.leaves(input_symbols(program)), strict=False))
 
 
-def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Several:
+def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> PositionalInputs:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
     values = {name: given[name] if name in given else defaults.get(name) for name in input_names(program)}
     is_dict = own_inputs_of(program) and leaves.is_object(input_declaration(program))
-    return Several((values,)) if is_dict else Several(values.values())
+    return PositionalInputs((values,)) if is_dict else PositionalInputs(values.values())
 
 
-def listed(given: Any) -> list[Any]:
+def as_list(given: Any) -> list[Any]:
     """Return one thing or several as a list; None is nothing."""
     several = isinstance(given, list | tuple | set)
     return [] if given is None else list(cast("Iterable[Any]", given)) if several else [given]
@@ -194,8 +194,8 @@ def roles_of(program: Module, fixed: Iterable[Any], states: Iterable[Any]) -> di
     Raises:
         TrainerError: An entry matches nothing.
     """
-    reset = _matching(program, states, "state_names") | {*tree.variables(program, tree.Memory)}
-    stays = _matching(program, fixed, "fixed_param_names")
+    reset = _match_paths(program, states, "state_names") | {*tree.variables(program, tree.Memory)}
+    stays = _match_paths(program, fixed, "fixed_param_names")
     trained = tree.variables(program, tree.Trainable())
     return {
         path: "state" if path in reset else "fixed" if path in stays else "param" if path in trained else "aux"
@@ -203,14 +203,14 @@ def roles_of(program: Module, fixed: Iterable[Any], states: Iterable[Any]) -> di
     }
 
 
-def _matching(program: Module, entries: Any, what: str) -> set[str]:
+def _match_paths(program: Module, entries: Any, what: str) -> set[str]:
     """Return the paths that paths, globs or filters take.
 
     Raises:
         TrainerError: One of them takes nothing.
     """
     found: set[str] = set()
-    for entry in listed(entries):
+    for entry in as_list(entries):
         taken = tree.variables(program, tree.Path(entry) if isinstance(entry, str) else entry)
         if not taken:
             known = [*tree.variables(program)]
@@ -252,7 +252,7 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
         TrainerError: There is none; lists the Variables and why none fits.
     """
     only, name = optimizer.only, type(optimizer).__name__
-    wanted = set(tree.variables(program)) if only is None else _matching(program, only, f"{name}: only")
+    wanted = set(tree.variables(program)) if only is None else _match_paths(program, only, f"{name}: only")
     found = {
         path: target
         for path, target in targets_of(program, roles).items()
@@ -328,15 +328,15 @@ def check_presented(roles: Mapping[str, Role], params: Any, aux: Any, allow_miss
 
 
 async def first_values(
-    program: Module, roles: Mapping[str, Role], initializer: Any, made: tree.State, *, given: Container[str]
+    program: Module, roles: Mapping[str, Role], initializer: Any, initial_values: tree.State, *, given: Container[str]
 ) -> dict[str, Any]:
-    """Return the values with which Variables begin: `init` in their metadata, the initializer's, else those made.
+    """Return the values with which Variables begin: from `init` metadata, the initializer, or as they were made.
 
     Args:
         program: A built program.
-        roles: The classes of its Variables; fixed ones are left alone, and states begin as they were made.
+        roles: The classes of its Variables; fixed ones are left alone, and states begin as they were initial_values.
         initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
-        made: The values at the first bind.
+        initial_values: The values at the first bind.
         given: Paths with a value of their own.
 
     Raises:
@@ -344,7 +344,7 @@ async def first_values(
         StateError: It has a path that is not in the program.
     """
     make: Any = initializer if callable(initializer) else None
-    begin = made if initializer is None or make else made.replace(initializer)
+    begin = initial_values if initializer is None or make else initial_values.replace(initializer)
     is_ours = isinstance(initializer, tree.initializers.Constant | tree.initializers.Empty)
     found: dict[str, Any] = {}
     for path, variable in tree.variables(program).items():

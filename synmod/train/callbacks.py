@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("synmod.train")
 
 
-class Moment(NamedTuple):
+class TrainingEvent(NamedTuple):
     """Where a run is.
 
     Attributes:
@@ -51,8 +51,8 @@ class Callback:
 
     Example:
         >>> class Print(Callback):
-        ...     def on_epoch_end(self, moment):
-        ...         print(moment.epoch, moment.logs)
+        ...     def on_epoch_end(self, event):
+        ...         print(event.epoch, event.logs)
 
     Source: Keras' `Callback`; differs: one record, async methods, and `stop` ends through `finish`.
     """
@@ -64,22 +64,22 @@ class Callback:
         """Let the run end after the present step, through the optimizer's `finish`."""
         self.stopped = reason
 
-    def on_train_begin(self, moment: Moment) -> Any:
+    def on_train_begin(self, event: TrainingEvent) -> Any:
         """The run begins."""
 
-    def on_train_end(self, moment: Moment) -> Any:
+    def on_train_end(self, event: TrainingEvent) -> Any:
         """The run has ended."""
 
-    def on_epoch_begin(self, moment: Moment) -> Any:
+    def on_epoch_begin(self, event: TrainingEvent) -> Any:
         """An epoch begins."""
 
-    def on_epoch_end(self, moment: Moment) -> Any:
+    def on_epoch_end(self, event: TrainingEvent) -> Any:
         """An epoch has ended."""
 
-    def on_step_end(self, moment: Moment) -> Any:
+    def on_step_end(self, event: TrainingEvent) -> Any:
         """A step has ended."""
 
-    def on_candidate(self, moment: Moment) -> Any:
+    def on_candidate(self, event: TrainingEvent) -> Any:
         """The program holds another candidate."""
 
 
@@ -96,13 +96,13 @@ class LambdaCallback(Callback):
         ArgumentError: There is no such method.
 
     Example:
-        >>> LambdaCallback(on_epoch_end=lambda moment: print(moment.logs)).stopped is None
+        >>> LambdaCallback(on_epoch_end=lambda event: print(event.logs)).stopped is None
         True
 
     Source: Keras' `LambdaCallback`.
     """
 
-    def __init__(self, **functions: Callable[[Moment], Any]) -> None:
+    def __init__(self, **functions: Callable[[TrainingEvent], Any]) -> None:
         for name, function in functions.items():
             if name not in _METHODS:
                 near = leaves.did_you_mean(name, _METHODS)
@@ -133,28 +133,31 @@ class EarlyStopping(Callback):
     """
 
     def __init__(
-        self, monitor: str = "val_reward", mode: Literal["max", "min"] = "max", patience: int = 5,
+        self,
+        monitor: str = "val_reward",
+        mode: Literal["max", "min"] = "max",
+        patience: int = 5,
         min_delta: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if mode not in ("max", "min"):
             raise errors.TrainerError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
         self.monitor, self.mode, self.patience, self.min_delta = monitor, mode, patience, min_delta
         self._best: float | None = None
         self._waited = 0
 
-    def on_train_begin(self, moment: Moment) -> None:  # noqa: ARG002
+    def on_train_begin(self, event: TrainingEvent) -> None:  # noqa: ARG002
         """Reset the count."""
         self._best, self._waited, self.stopped = None, 0, None
 
-    def on_epoch_end(self, moment: Moment) -> None:
+    def on_epoch_end(self, event: TrainingEvent) -> None:
         """Look at the number, and count."""
-        names = [name for name, value in moment.logs.items() if isinstance(value, int | float | None)]
+        names = [name for name, value in event.logs.items() if isinstance(value, int | float | None)]
         if self.monitor not in names:
             raise errors.TrainerError(
                 f"EarlyStopping: there is no number {self.monitor!r}.{leaves.did_you_mean(self.monitor, names)} "
                 f"There are: {', '.join(names)}."
             )
-        value = moment.logs[self.monitor]
+        value = event.logs[self.monitor]
         if value is None:
             return
         signed = value if self.mode == "max" else -value
@@ -183,14 +186,14 @@ class CSVLogger(Callback):
         self.path = Path(leaves.path_text(path))
         self._rows: list[Mapping[str, Any]] = []
 
-    def on_train_begin(self, moment: Moment) -> None:  # noqa: ARG002
+    def on_train_begin(self, event: TrainingEvent) -> None:  # noqa: ARG002
         """Begin the file."""
         self._rows.clear()
         history.write_csv(self.path, self._rows)
 
-    def on_epoch_end(self, moment: Moment) -> None:
+    def on_epoch_end(self, event: TrainingEvent) -> None:
         """Write the rows so far; the first line names the columns."""
-        self._rows.append(moment.logs)
+        self._rows.append(event.logs)
         history.write_csv(self.path, self._rows)
 
 
@@ -211,20 +214,20 @@ class ProgressBar(Callback):
         self._shown = flow.open_progress(progress)
         self._seen = 0
 
-    def on_train_begin(self, moment: Moment) -> None:
+    def on_train_begin(self, event: TrainingEvent) -> None:
         """Begin the bar."""
         self._seen = 0
-        self._shown.begin("fit", moment.budget)
+        self._shown.begin("fit", event.budget)
 
-    def on_step_end(self, moment: Moment) -> None:
+    def on_step_end(self, event: TrainingEvent) -> None:
         """Move it on."""
-        rollouts = moment.spent.rollouts or 0
-        best = moment.logs.get("best_val_reward")
+        rollouts = event.spent.rollouts or 0
+        best = event.logs.get("best_val_reward")
         numbers = {} if best is None else {"score": best}
-        self._shown.advance(rollouts - self._seen, **numbers, cost_usd=moment.spent.cost_usd or 0.0)
+        self._shown.advance(rollouts - self._seen, **numbers, cost_usd=event.spent.cost_usd or 0.0)
         self._seen = rollouts
 
-    def on_train_end(self, moment: Moment) -> None:  # noqa: ARG002
+    def on_train_end(self, event: TrainingEvent) -> None:  # noqa: ARG002
         """End it."""
         self._shown.end("done")
 
@@ -342,9 +345,12 @@ class Monitor(scope.Hook):
     """
 
     def __init__(
-        self, interval: int, stat_func: Callable[[Any], leaves.Json] | None = None, pattern: str = ".*",
+        self,
+        interval: int,
+        stat_func: Callable[[Any], leaves.Json] | None = None,
+        pattern: str = ".*",
         sort: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:

@@ -102,9 +102,13 @@ class Candidate:
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain JSON."""
         return {
-            "id": self.id, "state": self.state.to_json(), "parents": list(self.parents), "operator": self.operator,
-            "step": self.step, "scores": {split: dict(of) for split, of in self.scores.items()},
-        }  # fmt: skip
+            "id": self.id,
+            "state": self.state.to_json(),
+            "parents": list(self.parents),
+            "operator": self.operator,
+            "step": self.step,
+            "scores": {split: dict(of) for split, of in self.scores.items()},
+        }
 
 
 def mean(numbers: Sequence[float]) -> float | None:
@@ -172,7 +176,7 @@ class CandidateRecord:
     Attributes:
         state: Values of the targets.
         order: The first place where it was noted.
-        made: Where what made it was first noted; empty until then.
+        made_at: Where what made it was first noted; empty until then.
         parents: Fingerprints of what it was made of.
         operator: The operation that made it.
         rollouts: The rollouts so far, by split, row and sample.
@@ -182,7 +186,7 @@ class CandidateRecord:
 
     state: State
     order: tuple[int, ...]
-    made: tuple[int, ...] = ()
+    made_at: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
     operator: str = ""
     rollouts: dict[Split, dict[str, dict[int, Rollout]]] = field(default_factory=lambda: {s: {} for s in _SPLITS})
@@ -248,8 +252,8 @@ class CandidatePool:
         state = self.complete(state)
         record = self._records.setdefault(state.fingerprint, CandidateRecord(state, place))
         record.order = min(record.order, place)
-        if operator and (not record.made or place < record.made):  # whichever came first in place, not in time
-            record.made, record.operator = place, operator
+        if operator and (not record.made_at or place < record.made_at):  # whichever came first in place, not in time
+            record.made_at, record.operator = place, operator
             record.parents = tuple(self.complete(parent).fingerprint for parent in parents)
         return record
 
@@ -286,7 +290,7 @@ class CandidatePool:
         record = self.find(state)
         return record is not None and not self.missing(record)
 
-    def ranking(self) -> list[CandidateRecord]:
+    def best_first(self) -> list[CandidateRecord]:
         """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
         return sorted((record for record in self._records.values() if record.compared), key=CandidateRecord.rank)
 
@@ -295,7 +299,7 @@ class CandidatePool:
 
         A State that the program has held and that was not run is second to the best one: it may be better.
         """
-        ranked = self.ranking()
+        ranked = self.best_first()
         if most_rows:
             ranked.sort(key=lambda record: -len(record.compared))
         unknown = [record for record in reversed(self._current) if not record.compared]

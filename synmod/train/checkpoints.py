@@ -64,10 +64,18 @@ def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
 
 
 def write_checkpoint(
-    prefix: str | os.PathLike[str], epoch: int, program: modules.Module, params: tree.State, aux: tree.State, *,
-    states: tree.State | None = None, optimizer: Optimizer | None = None, keep: int | None = None,
-    models: Iterable[lm.SharedModel] | None = None, made: tree.State | None = None,
-) -> None:  # fmt: skip
+    prefix: str | os.PathLike[str],
+    epoch: int,
+    program: modules.Module,
+    params: tree.State,
+    aux: tree.State,
+    *,
+    states: tree.State | None = None,
+    optimizer: Optimizer | None = None,
+    keep: int | None = None,
+    models: Iterable[lm.SharedModel] | None = None,
+    initial_values: tree.State | None = None,
+) -> None:
     """Write the files of an epoch, the values last; then remove older epochs.
 
     Args:
@@ -80,7 +88,7 @@ def write_checkpoint(
         optimizer: Whose states are saved; None for none.
         keep: How many epochs stay, with this one; None for all.
         models: Those whose keys must not stand in the files; None for those of the program.
-        made: The values that stand in the file of the program, which is the same for all epochs; None for those it has.
+        initial_values: The values in the file of the program, which is the same for all epochs; None for those it has.
 
     Raises:
         TrainerError: `epoch` or `keep` is not such a number.
@@ -91,7 +99,7 @@ def write_checkpoint(
         leaves.check_int("save_checkpoint: keep", keep, error=errors.TrainerError)
     models = models_of(program) if models is None else models
     of_program, of_values, of_optimizer = _files(prefix, epoch)
-    with nullcontext() if made is None else tree.using(program, made):
+    with nullcontext() if initial_values is None else tree.using(program, initial_values):
         texts = {of_program: saving.dumps(program)}
     if optimizer is not None:
         texts[of_optimizer] = optimizer_text(optimizer, models)
@@ -147,9 +155,13 @@ def optimizer_text(optimizer: Optimizer, models: Iterable[lm.SharedModel]) -> st
 
 
 def load_checkpoint(
-    prefix: str | os.PathLike[str], epoch: int | None, optimizer: bool, program: modules.Module | None, strict: bool,
+    prefix: str | os.PathLike[str],
+    epoch: int | None,
+    optimizer: bool,
+    program: modules.Module | None,
+    strict: bool,
     **options: Any,
-) -> tuple[modules.Module, Values, tuple[str, ...], Stored | None]:  # fmt: skip
+) -> tuple[modules.Module, Values, tuple[str, ...], Stored | None]:
     """Return a program, the values of an epoch for it, the paths that do not fit, and what `read_optimizer` returns.
 
     Args:
@@ -224,7 +236,7 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
     if program is not None and program.built and not strict:
         return program
     if program is not None and not options.get("language_models"):
-        options = {**options, "language_models": _undescribed_models(file, program)}
+        options = {**options, "language_models": _unregistered_models(file, program)}
     saved: modules.Module = saving.load(file, **options)
     if program is None:
         return saved
@@ -240,7 +252,7 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
     return program
 
 
-def _undescribed_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
+def _unregistered_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
     """Return the models of a program that a file only names, since their classes are not registered: doubles."""
     names: Any = saving.read_document(file, None, "program")["language_models"]
     held = [model for _, model in tree.iter_graph(program, lm.SharedModel)]

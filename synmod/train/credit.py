@@ -44,9 +44,12 @@ class FeedbackItem:
     def to_json(self) -> dict[str, Json]:
         """Return the item as plain JSON."""
         return {
-            "row": self.row, "path": self.path, "inputs": self.inputs, "outputs": self.outputs,
+            "row": self.row,
+            "path": self.path,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
             "feedback": self.feedback.to_json(),
-        }  # fmt: skip
+        }
 
 
 FeedbackByPath: TypeAlias = Mapping[str, tuple[FeedbackItem, ...]]
@@ -154,8 +157,10 @@ class Routing:
         if inspect.isawaitable(routed):
             routed = await routed
         if not isinstance(routed, Feedback):
-            raise TrainerError(f"{call.path or type(module).__name__}: route_feedback returned {routed!r:.100}, "
-                               "which is not a sm.Feedback.")  # fmt: skip
+            raise TrainerError(
+                f"{call.path or type(module).__name__}: route_feedback returned {routed!r:.100}, "
+                "which is not a sm.Feedback."
+            )
         return routed
 
 

@@ -27,12 +27,12 @@ from synmod.errors import (
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
 
-from .batches import ROW, Places
-from .examples import is_source, listing, rows_to_score
+from .batches import ROW, ContextPool
+from .examples import is_source, list_faults, rows_to_score
 from .history import write_csv
-from .metrics import FED, Metric, metrics_from
-from .rewards import OFFERED, Reward, reward_from, warn_of_zeros
-from .rollouts import ExampleError, ExampleResult, Executor, recorded
+from .metrics import METRIC_ARGUMENTS, Metric, metrics_from
+from .rewards import REWARD_ARGUMENTS, Reward, reward_from, warn_of_zeros
+from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
 from .runs import Journal, Run, Runner, identity_of_run, run_from
 
@@ -121,10 +121,21 @@ async def evaluate(
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
     return await evaluate_on(
-        program, data, y, reward=reward, metrics=metrics, concurrency=concurrency, max_errors=max_errors,
-        max_error_rate=max_error_rate, failure_score=failure_score, samples=samples, keep_results=keep_results,
-        run=run, progress=progress, executor=executor,
-    )  # fmt: skip
+        program,
+        data,
+        y,
+        reward=reward,
+        metrics=metrics,
+        concurrency=concurrency,
+        max_errors=max_errors,
+        max_error_rate=max_error_rate,
+        failure_score=failure_score,
+        samples=samples,
+        keep_results=keep_results,
+        run=run,
+        progress=progress,
+        executor=executor,
+    )
 
 
 @leaves.checks_keywords
@@ -132,8 +143,8 @@ async def evaluate_on(
     program: Module,
     data: Any,
     y: Any = None,
-    places: Places | None = None,
-    first: tree.State | None = None,
+    context_pool: ContextPool | None = None,
+    initial_states: tree.State | None = None,
     *,
     reward: Any = None,
     metrics: Iterable[Any] = (),
@@ -147,10 +158,10 @@ async def evaluate_on(
     progress: flow.Progress | Literal[False] | None = None,
     executor: Executor | None = None,
 ) -> Evaluation:
-    """Evaluate the program of a trainer, whose `places` run the rows, which begin with `first`; see `evaluate`."""
+    """Evaluate the program of a trainer in its contexts, each row from its initial states; see `evaluate`."""
     _check(program, data, max_errors, max_error_rate, failure_score, samples)
     judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
-    memories = tree.state(program, tree.Memory) if first is None else first
+    memories = tree.state(program, tree.Memory) if initial_states is None else initial_states
     rows, output = await rows_to_score(data, y, program, builds=executor is None)
     checks = target_checks(output, judge, measures.given)
     folder, bar = run_from(run), flow.open_progress(progress)
@@ -159,9 +170,11 @@ async def evaluate_on(
     opened: Any = nullcontext(Journal())
     if folder is not None:
         known = {"rows": cast("list[Example]", rows)} if isinstance(rows, list) else dict[str, list[Example]]()
-        opened = folder.opened(identity_of_run(program, known, judge, measures.given, places), "")
+        opened = folder.open_journal(identity_of_run(program, known, judge, measures.given, context_pool), "")
     async with opened as journal:
-        runner = Runner(program, judge, places=places, journal=journal, metrics=measures, first=memories)
+        runner = Runner(
+            program, judge, context_pool=context_pool, journal=journal, metrics=measures, initial_states=memories
+        )
         under_way = _Evaluator(runner, measures, max_errors, max_error_rate, failure_score, samples, keep_results, bar)
         bar.begin("evaluate", len(cast("Sized", rows)) * samples if isinstance(rows, list) else None)
         outcome = "stopped"
@@ -192,18 +205,22 @@ async def evaluate_on(
     return under_way.evaluation()
 
 
-async def predicted(
+async def predict_rows(
     program: Module,
     rows: Iterable[Example],
     *,
     on_error: Literal["raise", "collect"] = "raise",
     concurrency: int = 64,
     progress: flow.Progress | Literal[False] | None = None,
-    places: Places | None = None,
-    first: tree.State | None = None,
+    context_pool: ContextPool | None = None,
+    initial_states: tree.State | None = None,
 ) -> list[Any]:
     """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
-    runner = Runner(program, places=places, first=tree.state(program, tree.Memory) if first is None else first)
+    runner = Runner(
+        program,
+        context_pool=context_pool,
+        initial_states=tree.state(program, tree.Memory) if initial_states is None else initial_states,
+    )
 
     async def run(place: tuple[int, Example]) -> Any:
         ROW.set(place[0])
@@ -388,9 +405,15 @@ class _Evaluator:
             self.fold(index)
         metrics, _ = self.metrics.results()
         return Evaluation(
-            self._sum / self._scores if self._scores else None, leaves.frozen_dict(metrics), tuple(self._results),
-            tuple(self._errors), self._usage, self._clock.now() - self._started, self._done, self._judged,
-        )  # fmt: skip
+            self._sum / self._scores if self._scores else None,
+            leaves.frozen_dict(metrics),
+            tuple(self._results),
+            tuple(self._errors),
+            self._usage,
+            self._clock.now() - self._started,
+            self._done,
+            self._judged,
+        )
 
 
 def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | AsyncIterator[_Job]:
@@ -435,7 +458,7 @@ def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Rewa
             place = f"row {number if row.id is None else row.id} ({as_json(row.inputs)!s:.60})"
             faults.setdefault(str(error), []).append(place)
     if faults:
-        raise DataError(listing(faults, len(rows), "have a target that cannot be scored"))
+        raise DataError(list_faults(faults, len(rows), "have a target that cannot be scored"))
     if reward is not None and reward.needs_target and rows and all(row.target is None for row in rows):
         no_input = " A program that declares no input takes all columns as inputs: put sm.Input(Query) in front."
         raise DataError(
@@ -508,11 +531,11 @@ class Metrics:
                 counting: Any = metric.clone() if isinstance(metric, Module) else metric
                 counting.reset_state()
                 self._objects[name] = counting
-                self._bound[name] = feeding(counting, name)
+                self._bound[name] = row_feeder(counting, name)
             else:
                 self.functions.append(metric)
                 self._sums[name] = 0.0
-                self._bound[name] = BoundReward(metric, OFFERED[:-1], what=f"metric {name!r}")
+                self._bound[name] = BoundReward(metric, REWARD_ARGUMENTS[:-1], what=f"metric {name!r}")
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         """Look before the first row at what the metrics count; errors of `Metric.check`."""
@@ -524,7 +547,7 @@ class Metrics:
         """Return the value of each function for one output.
 
         Args:
-            offered: A value for each name of `OFFERED`.
+            offered: A value for each name of `REWARD_ARGUMENTS`.
 
         Raises:
             CallError: One returned something other than a finite number.
@@ -582,7 +605,7 @@ class Metrics:
         return found, failure
 
 
-def feeding(metric: Any, name: str) -> Callable[[ExampleResult], None]:
+def row_feeder(metric: Any, name: str) -> Callable[[ExampleResult], None]:
     """Return a function that feeds an object with one result, or skips it: it failed, and the object leaves such out.
 
     Args:
@@ -596,7 +619,7 @@ def feeding(metric: Any, name: str) -> Callable[[ExampleResult], None]:
         raise ArgumentError(
             f"metric {name!r}: update_state is async; write a plain one, or an async function in place of the metric."
         )
-    update = BoundReward(metric.update_state, FED, what=f"metric {name!r}")
+    update = BoundReward(metric.update_state, METRIC_ARGUMENTS, what=f"metric {name!r}")
 
     def feed(result: ExampleResult) -> None:
         if result.error is None or not getattr(metric, "skip_failed", False):
@@ -699,7 +722,7 @@ class Evaluation:
         Raises:
             DataError: A target, an output or the result of a metric is not JSON; names its place.
         """
-        fields = {name: recorded(getattr(self, name)) for name in self.__slots__}
+        fields = {name: as_plain(getattr(self, name)) for name in self.__slots__}
         return leaves.scrub_json(leaves.thaw({**fields, "metrics": dict(self.metrics)}))
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:

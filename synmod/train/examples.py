@@ -25,7 +25,7 @@ from synmod.leaves import (
 )
 from synmod.module import Module
 
-from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, numbered, outputs_of, with_id
+from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, outputs_of, read_row, with_id
 
 _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
@@ -81,7 +81,7 @@ async def load_examples(
     """
     if limit is not None:
         check_int("load_examples: limit", limit, 0)
-    found, renamed = await _records(source, limit), dict(rename or {})
+    found, renamed = await _read_records(source, limit), dict(rename or {})
     is_name = y is None or isinstance(y, str)
     fields = {} if is_name else {renamed.get(name, name): None for _, row in found for name in names_in(row)}
     names, targets = _names_or_rows(y, fields if found else None)
@@ -92,15 +92,15 @@ async def load_examples(
         )
     rows = found if targets is None else [(place, _with(row, targets[at])) for at, (place, row) in enumerate(found)]
     outputs = await outputs_of(program, next((_inputs_in(row) for _, row in rows), None))
-    return await checked_rows(rows, Columns(program, outputs, names, renamed, id, group), are_json=True)
+    return await read_examples(rows, Columns(program, outputs, names, renamed, id, group), are_json=True)
 
 
 async def rows_without_targets(source: Any, program: Module) -> list[Example]:
     """Return the rows that a program is called with; errors of `load_examples`. What is not an input is extra."""
-    return await checked_rows(await _records(source, None), Columns(program, targets=()))
+    return await read_examples(await _read_records(source, None), Columns(program, targets=()))
 
 
-async def checked_rows(rows: Sequence[tuple[str, Any]], columns: Columns, *, are_json: bool = False) -> list[Example]:
+async def read_examples(rows: Sequence[tuple[str, Any]], columns: Columns, *, are_json: bool = False) -> list[Example]:
     """Return rows as examples.
 
     Args:
@@ -129,7 +129,7 @@ async def checked_rows(rows: Sequence[tuple[str, Any]], columns: Columns, *, are
             faults.setdefault(str(error), []).append(place)
             notes |= dict.fromkeys(notes_of(error))
     if faults:
-        raise DataError("\n".join([listing(faults, len(rows), "cannot be read"), *notes]))
+        raise DataError("\n".join([list_faults(faults, len(rows), "cannot be read"), *notes]))
     return examples
 
 
@@ -163,27 +163,27 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
         for number, row in enumerate(found):
             check_shape(number, row, known)
         places = [(f"row {number}", row) for number, row in enumerate(found)]
-        rows = await checked_rows(places, Columns(program, outputs, keeps_inputs=True))
+        rows = await read_examples(places, Columns(program, outputs, keeps_inputs=True))
     return [*starmap(with_id, enumerate(rows))], outputs
 
 
 def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterator[Example]:
-    """Yield rows as examples, each when it is taken; errors of `numbered`."""
+    """Yield rows as examples, each when it is taken; errors of `read_row`."""
     known, numbers = set[str](), count()
 
     async def later() -> AsyncIterator[Example]:
         try:
             async for row in rows:
-                yield numbered(next(numbers), row, known, columns)
+                yield read_row(next(numbers), row, known, columns)
         finally:
             await close_generator(rows)
 
     return (
-        later() if isinstance(rows, AsyncIterable) else (numbered(next(numbers), row, known, columns) for row in rows)
+        later() if isinstance(rows, AsyncIterable) else (read_row(next(numbers), row, known, columns) for row in rows)
     )
 
 
-def listing(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> str:
+def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> str:
     """Return a text that lists the faults of rows, each with its first places.
 
     Args:
@@ -237,7 +237,7 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
     return None, targets
 
 
-async def _records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
+async def _read_records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
     """Return each row, or the error that reading it raised, with its place.
 
     Raises:
@@ -297,20 +297,20 @@ def _file(path: Path) -> Iterator[tuple[str, Any]]:
             "tables, such as pandas, and give the table."
         )
     try:
-        text = _decoded(path.read_bytes())
+        text = _decode(path.read_bytes())
         if kind in (".csv", ".tsv"):
             yield from _lines_of_csv(text)
         elif kind == ".jsonl":
             for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
-                    yield f"line {number}", _parsed(line)
+                    yield f"line {number}", _parse_line(line)
         else:
-            yield from ((f"row {number}", row) for number, row in enumerate(_listed(text)))
+            yield from ((f"row {number}", row) for number, row in enumerate(_parse_list(text)))
     except (ValueError, csv.Error) as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     """Return the text of a file in UTF-8 (DataError for another encoding)."""
     try:
         return content.decode("utf-8-sig")
@@ -322,26 +322,26 @@ def _decoded(content: bytes) -> str:
         ) from None
 
 
-def _listed(text: str) -> list[Any]:
+def _parse_list(text: str) -> list[Any]:
     """Return the rows in the text of a JSON file (DataError where it holds something else than a list)."""
     try:
         rows: Any = parse_json(text)
     except ValueError as error:
         first = text.strip().partition("\n")[0]
-        hint = "" if isinstance(_parsed(first), Exception) else " A file of one row per line is called .jsonl."
+        hint = "" if isinstance(_parse_line(first), Exception) else " A file of one row per line is called .jsonl."
         raise DataError(f"{error}{hint}") from None
     if not isinstance(rows, list):
         raise DataError(f"the file holds {_shape(rows)}; wanted a list of rows, [{{...}}, {{...}}].")
     return cast("list[Any]", rows)
 
 
-def _parsed(line: str) -> Any:
+def _parse_line(line: str) -> Any:
     """Return the row in a line of JSON, or the error that it is."""
     try:
         row = parse_json(line)
     except ValueError as error:
         line = line.rstrip()
-        has_comma = line.endswith(",") and not isinstance(_parsed(line[:-1]), Exception)
+        has_comma = line.endswith(",") and not isinstance(_parse_line(line[:-1]), Exception)
         return DataError(f"{error}{' Leave out the comma at the end of the line.' if has_comma else ''}")
     if isinstance(row, list):
         return DataError("the line is a list; write one row per line, {...}, or call a file that is one list .json.")
@@ -374,7 +374,7 @@ def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
 # -- splitting ---------------------------------------------------------------------------------------------------------
 
 
-async def training_rows(
+async def load_training_rows(
     x: Any,
     y: Any,
     program: Module,
@@ -407,7 +407,7 @@ async def training_rows(
         given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
         held_out = await load_examples(given, targets, program=program)
     else:
-        rows, held_out = split(rows, share, seed=seed, closed=_closed_field(await outputs_of(program, rows[0].inputs)))
+        rows, held_out = split(rows, share, seed=seed, closed=_stratum_field(await outputs_of(program, rows[0].inputs)))
     both = {digest_of(row.inputs) for row in rows} & {digest_of(row.inputs) for row in held_out}
     if both:
         warnings.warn(
@@ -470,7 +470,7 @@ def _stratum(target: Any, closed: str | None) -> str:
     return dump_json(json.get(closed) if is_object(json) else json)
 
 
-def _closed_field(outputs: Any) -> str | None:
+def _stratum_field(outputs: Any) -> str | None:
     """Return the first closed field of what a program returns; None where that is not one data model."""
     schema: Any = schema_of(outputs) if isinstance(outputs, SymbolicDataModel) else {}
     for name, part in schema.get("properties", {}).items():

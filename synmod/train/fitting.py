@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from synmod import cache, data, errors, leaves, module, scope, tree
 
 from . import batches, evaluation, rollouts, runs
-from .binding import declared_by_name, listed
-from .callbacks import Callback, Moment
+from .binding import as_list, symbols_by_name
+from .callbacks import Callback, TrainingEvent
 from .candidates import Candidate, Split, mean
 from .history import ESTIMATE, History
 from .optimizer import Optimizer, ReflectionInputs, check_reward, take_step, values_at
@@ -92,7 +92,7 @@ def _cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
 def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
     """Add rows to those that are known, and return their ids."""
     named: list[str] = []
-    for row in map(batches.identified, rows):
+    for row in map(batches.with_digest_id, rows):
         name = cast("str", row.id)
         if known.setdefault(name, row) != row:
             raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
@@ -101,14 +101,31 @@ def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
 
 
 async def fit(
-    trainer: Trainer, train: Any, *, eval_data: Any = None, eval_metric: Any = None, validation_metric: Any = None,
-    num_epoch: int | None = None, begin_epoch: int = 0, optimizer: Any = "random_few_shot",
-    optimizer_params: Mapping[str, Any] | None = None, initializer: Any = None, params: Any = None, aux: Any = None,
-    allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, monitor: Any = None,
-    batch_end_callback: Any = None, epoch_end_callback: Any = None, eval_end_callback: Any = None,
-    callbacks: Callback | Sequence[Callback] = (), budget: Any = None, run: Any = None,
+    trainer: Trainer,
+    train: Any,
+    *,
+    eval_data: Any = None,
+    eval_metric: Any = None,
+    validation_metric: Any = None,
+    num_epoch: int | None = None,
+    begin_epoch: int = 0,
+    optimizer: Any = "random_few_shot",
+    optimizer_params: Mapping[str, Any] | None = None,
+    initializer: Any = None,
+    params: Any = None,
+    aux: Any = None,
+    allow_missing: bool = False,
+    force_rebind: bool = False,
+    force_init: bool = False,
+    monitor: Any = None,
+    batch_end_callback: Any = None,
+    epoch_end_callback: Any = None,
+    eval_end_callback: Any = None,
+    callbacks: Callback | Sequence[Callback] = (),
+    budget: Any = None,
+    run: Any = None,
     executor: rollouts.Executor | None = None,
-) -> History:  # fmt: skip
+) -> History:
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
 
     What is done already is kept. Data are read once, before the first call; a row without an id has the digest of its
@@ -155,7 +172,7 @@ async def fit(
     for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
             leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
-    for each in (callbacks := listed(callbacks)):
+    for each in (callbacks := as_list(callbacks)):
         if not isinstance(each, Callback):
             raise errors.TrainerError(f"fit: callbacks has {each!r:.100}; give objects such as EarlyStopping().")
     rows = read_rows(train, eval_data)
@@ -166,7 +183,7 @@ async def fit(
     if len(trainer.output_schemas) == 1:
         schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
         for metrics in (eval_metric, validation_metric):
-            evaluation.Metrics(listed(metrics)).check(*schemas)
+            evaluation.Metrics(as_list(metrics)).check(*schemas)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -182,11 +199,21 @@ async def fit(
             "itself. It is num_epoch= of a Trainer, epochs= of a Program."
         )
     fitting = _Fitting(
-        trainer, trainer.optimizer, rows, limits, range(begin_epoch, num_epoch) if num_epoch is not None else None,
-        listed(eval_metric), listed(eval_metric if validation_metric is None else validation_metric), monitor,
-        callbacks, listed(batch_end_callback), listed(epoch_end_callback), listed(eval_end_callback), begin_epoch,
+        trainer,
+        trainer.optimizer,
+        rows,
+        limits,
+        range(begin_epoch, num_epoch) if num_epoch is not None else None,
+        as_list(eval_metric),
+        as_list(eval_metric if validation_metric is None else validation_metric),
+        monitor,
+        callbacks,
+        as_list(batch_end_callback),
+        as_list(epoch_end_callback),
+        as_list(eval_end_callback),
+        begin_epoch,
         executor,
-    )  # fmt: skip
+    )
     return await fitting.run(runs.run_from(run))
 
 
@@ -234,12 +261,16 @@ class _Fitting:
         opened: Any = nullcontext(runs.Journal())
         if folder is not None:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
-            of = runs.identity_of_run(trainer.program, rows, trainer.reward, self.metrics, trainer.places, self.seed)
+            of = runs.identity_of_run(
+                trainer.program, rows, trainer.reward, self.metrics, trainer.context_pool, self.seed
+            )
             identity = {
-                **of, "validation metrics": [*map(runs.describe, self.validation_metrics)],
-                "optimizer": runs.describe(optimizer), "seed": trainer.seed,
-            }  # fmt: skip
-            opened = folder.opened(identity, self.seed.fingerprint)
+                **of,
+                "validation metrics": [*map(runs.describe, self.validation_metrics)],
+                "optimizer": runs.describe(optimizer),
+                "seed": trainer.seed,
+            }
+            opened = folder.open_journal(identity, self.seed.fingerprint)
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
             self.journal: runs.Journal = journal
@@ -359,8 +390,13 @@ class _Fitting:
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         _LOG.info(
             "fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s",
-            type(self.optimizer).__name__, epochs, len(self.batches), need, end, self.limits,
-        )  # fmt: skip
+            type(self.optimizer).__name__,
+            epochs,
+            len(self.batches),
+            need,
+            end,
+            self.limits,
+        )
         if self.limits.rollouts is not None and need + end > self.limits.rollouts:
             raise errors.TrainerError(
                 f"fit: the budget of {self.limits.rollouts} rollouts is too small: a step takes up to {need} and the "
@@ -431,8 +467,9 @@ class _Fitting:
             _LOG.warning(
                 "fit ends: the last %d steps of %s had no new State, rollout or proposal. Call self.note(accepted) in "
                 "each update, such as self.note(race.won), or override done.",
-                self.idle, type(self.optimizer).__name__,
-            )  # fmt: skip
+                self.idle,
+                type(self.optimizer).__name__,
+            )
         return is_idle
 
     def _stop_of_callbacks(self) -> Stopped | None:
@@ -503,7 +540,7 @@ class _Fitting:
         trained, spent = ledger.train_rollouts(), asdict(ledger.spent())
         is_whole = pool.is_whole(present)
         reward = mean(list(self.bench.scores(present).values()))
-        best = next((record.compared for record in pool.ranking() if not pool.missing(record)), None)
+        best = next((record.compared for record in pool.best_first() if not pool.missing(record)), None)
         validated = self.validated.get(present.fingerprint) or _Tally(self.validation_metrics)
         measured = {f"val_{name}": value for name, value in validated.results().items()}
         return {
@@ -542,11 +579,17 @@ class _Fitting:
             return
         ledger = self.ledger
         candidate = self._current_candidate() if method == "on_candidate" else None
-        moment = Moment(
-            self.trainer, self.epoch, ledger.step, self._logs(), ledger.spent(), ledger.is_replaying, candidate,
+        event = TrainingEvent(
+            self.trainer,
+            self.epoch,
+            ledger.step,
+            self._logs(),
+            ledger.spent(),
+            ledger.is_replaying,
+            candidate,
             self.limits.rollouts,
-        )  # fmt: skip
-        await _call([getattr(callback, method) for callback in self.callbacks], moment)
+        )
+        await _call([getattr(callback, method) for callback in self.callbacks], event)
 
 
 class _Tally:
@@ -591,7 +634,7 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
     Raises:
         TrainerError: Inputs are plain JSON, and the program declares nothing.
     """
-    names, declared = trainer.data_names, declared_by_name(trainer.program)
+    names, declared = trainer.data_names, symbols_by_name(trainer.program)
     row: Any = {names[0]: first} if len(names) == 1 else cast("Any", first) if isinstance(first, Mapping) else {}
     found = [(name, _declaration_of(row.get(name)) if declared.get(name) is None else declared[name]) for name in names]
     if any(schema is None for _, schema in found):

@@ -222,8 +222,11 @@ class Ledger:
             self._reserved = self._pairs_of_the_end()
         kept, spent, limits = len(self._reserved or ()), self.spent(), self._limits
         left = [_UNLIMITED if limits.rollouts is None else limits.rollouts - self.rollouts]
-        for most, used in ((limits.lm_calls, spent.lm_calls), (limits.tokens, spent.tokens),
-                           (limits.cost_usd, spent.cost_usd)):  # fmt: skip
+        for most, used in (
+            (limits.lm_calls, spent.lm_calls),
+            (limits.tokens, spent.tokens),
+            (limits.cost_usd, spent.cost_usd),
+        ):
             if most and used and kept:  # as far as the average of a rollout foretells it
                 left.append(int(self.rollouts * (most / used - 1)))
         self._spare = min(left) - kept
@@ -358,9 +361,13 @@ class History(list[dict[str, Any]]):
         candidates = [Candidate(**each) for each in plain["candidates"]]
         best = next(each for each in candidates if each.id == plain["best"])
         return cls(
-            plain["epochs"], candidates=candidates, best=best, lines=plain["lines"], stopped=plain["stopped"],
+            plain["epochs"],
+            candidates=candidates,
+            best=best,
+            lines=plain["lines"],
+            stopped=plain["stopped"],
             spent=runs.Budget(**plain["spent"]),
-        )  # fmt: skip
+        )
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one line per epoch.

@@ -12,13 +12,11 @@ from synmod.leaves import Json, check_choice, check_int, check_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import check_masks, compared_fields, comparing, equal_fields, named, normal
+from .rewards import check_masks, equal_fields, fields_to_compare, normal, resolve_name, target_checker
 
-FED: Final = ("inputs", "outputs", "target", "example_id", "rollout")
+METRIC_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """What objects that are fed row by row may take by parameter name."""
-_TYPES: Final = {
-    bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"
-}  # fmt: skip
+_TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 class MetricOptions(ModuleOptions, total=False):
@@ -168,7 +166,9 @@ class Mean(_Average):
         if name.isidentifier():
             options.setdefault("name", name)
         super().__init__(**options)
-        scope.BoundReward(fn, FED, what=f"metric {self.name!r}")  # a wrong parameter is an error here, not at a row
+        scope.BoundReward(
+            fn, METRIC_ARGUMENTS, what=f"metric {self.name!r}"
+        )  # a wrong parameter is an error here, not at a row
         self.fn = fn
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
@@ -176,10 +176,13 @@ class Mean(_Average):
         if rollout is not None and rollout.error is not None:
             return self.add(0.0)
         asked = {
-            "inputs": getattr(rollout, "inputs", None), "outputs": y_pred, "target": y_true,
-            "example_id": getattr(rollout, "id", None), "rollout": rollout,
-        }  # fmt: skip
-        bound = scope.BoundReward(self.fn, FED, what=f"metric {self.name!r}")
+            "inputs": getattr(rollout, "inputs", None),
+            "outputs": y_pred,
+            "target": y_true,
+            "example_id": getattr(rollout, "id", None),
+            "rollout": rollout,
+        }
+        bound = scope.BoundReward(self.fn, METRIC_ARGUMENTS, what=f"metric {self.name!r}")
         score = bound.feedback(bound.call(asked)).score
         return None if score is None else self.add(score)
 
@@ -272,11 +275,11 @@ class Accuracy(_Average):
         self.in_mask = in_mask
 
     def target_check(self, outputs: Any) -> Callable[[Any], None]:
-        return comparing(self.name, outputs, self.in_mask, is_exact=True)
+        return target_checker(self.name, outputs, self.in_mask, is_exact=True)
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one row."""
-        expected, actual = compared_fields(self.name, y_true, y_pred, self.in_mask)
+        expected, actual = fields_to_compare(self.name, y_true, y_pred, self.in_mask)
         self.add(all(equal_fields(expected, actual).values()))
 
 
@@ -291,9 +294,12 @@ class _ByLabel(Metric):
     """What an extra and a missed label weigh beside a hit: a and b."""
 
     def __init__(
-        self, in_mask: Any = None, average: Literal["macro", "micro", "weighted", "binary"] = "macro",
-        positive: Json = True, **options: Unpack[MetricOptions],
-    ) -> None:  # fmt: skip
+        self,
+        in_mask: Any = None,
+        average: Literal["macro", "micro", "weighted", "binary"] = "macro",
+        positive: Json = True,
+        **options: Unpack[MetricOptions],
+    ) -> None:
         super().__init__(**options)
         self.in_mask, self.positive = in_mask, positive
         self.average = check_choice(
@@ -306,14 +312,15 @@ class _ByLabel(Metric):
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         counted = parts_of(schema_of(check_masks(self.name, output_schema, target_schema, self.in_mask)))
         needed = [
-            name for name, part in counted.fields.items()
+            name
+            for name, part in counted.fields.items()
             if self.in_mask is not None or name in counted.required or "default" in part
-        ]  # fmt: skip
+        ]
         if len(needed) > 1 and (self.in_mask is not None or target_schema is not None):
             self._check_one(needed)  # what a target may leave out is checked row by row
 
     def target_check(self, outputs: Any) -> Callable[[Any], None]:
-        return comparing(self.name, outputs, self.in_mask, is_exact=True)
+        return target_checker(self.name, outputs, self.in_mask, is_exact=True)
 
     def _check_one(self, fields: Iterable[str]) -> None:
         """Raise unless there is one field (CallError)."""
@@ -324,12 +331,14 @@ class _ByLabel(Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count the labels of one row."""
-        target, outputs = compared_fields(self.name, y_true, y_pred, self.in_mask)
+        target, outputs = fields_to_compare(self.name, y_true, y_pred, self.in_mask)
         self._check_one(target)
         expected, actual = (_labels(found.get(name)) for found in (target, outputs) for name in target)
         for counts, labels in (
-            (self.hits, expected & actual), (self.extra, actual - expected), (self.missed, expected - actual),
-        ):  # fmt: skip
+            (self.hits, expected & actual),
+            (self.extra, actual - expected),
+            (self.missed, expected - actual),
+        ):
             if labels:
                 counts.value = {**counts.value, **{label: counts.value.get(label, 0) + 1 for label in labels}}
 
@@ -354,7 +363,7 @@ def _labels(json: Any) -> frozenset[str]:
 
 @register_own(public=False)
 class Precision(_ByLabel):
-    """The share of predicted labels that are right, over a closed field, or a list field as a set.
+    """The share of predict_rows labels that are right, over a closed field, or a list field as a set.
 
     Args:
         in_mask: The field; None where the target has one only.
@@ -382,7 +391,7 @@ class Precision(_ByLabel):
 
 @register_own(public=False)
 class Recall(_ByLabel):
-    """The share of expected labels that were predicted, over a closed field, or a list field as a set.
+    """The share of expected labels that were predict_rows, over a closed field, or a list field as a set.
 
     Args:
         in_mask: The field; None where the target has one only.
@@ -606,4 +615,4 @@ def metrics_from(given: Any) -> list[Any]:
     for each in metrics:
         if isinstance(each, type):
             raise errors.ArgumentError(f"metrics has the class {each.__name__}; write an instance, {each.__name__}().")
-    return [named(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]
+    return [resolve_name(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]

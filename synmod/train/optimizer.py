@@ -182,8 +182,11 @@ def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optim
         if params:
             raise TrainerError(f"optimizer_params are for an optimizer that is named; {type(given).__name__} is made.")
         return given
-    known = {snake_case(cls.__name__): cls for cls in registered().values()
-             if isinstance(cls, type) and issubclass(cls, Optimizer)}  # fmt: skip
+    known = {
+        snake_case(cls.__name__): cls
+        for cls in registered().values()
+        if isinstance(cls, type) and issubclass(cls, Optimizer)
+    }
     if given in known.values():
         raise TrainerError(f"optimizer is the class {given.__name__}; write an instance, {given.__name__}(...).")
     if not isinstance(given, str) or given not in known:

@@ -30,16 +30,8 @@ from synmod.data import (
     portable,
     schema_of,
     symbol,
-)  # fmt: skip
-from synmod.errors import (
-    ArgumentError,
-    CallError,
-    ConfigError,
-    DataError,
-    SchemaError,
-    SynmodWarning,
-    TrainerError,
-)  # fmt: skip
+)
+from synmod.errors import ArgumentError, CallError, ConfigError, DataError, SchemaError, SynmodWarning, TrainerError
 from synmod.flow import map_concurrently
 from synmod.leaves import (
     LEAF,
@@ -63,7 +55,7 @@ from synmod.scope import BoundReward, Feedback
 
 from .targets import Targets, names_of
 
-OFFERED: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
+REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
 """What rewards may take by parameter name; metrics may take all but `calls`."""
 
 T = TypeVar("T")
@@ -77,7 +69,7 @@ _WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand
 _END: Final = " \t\n.,;:!?。！？"
 
 
-def named(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
+def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
     """Return a new one of a table, or what is registered under an id (TrainerError, with 'Did you mean')."""
     found = table.get(name) or lookup(name)
     if found is None:
@@ -89,7 +81,7 @@ def named(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
 # -- what is compared --------------------------------------------------------------------------------------------------
 
 
-def compared_fields(
+def fields_to_compare(
     who: str, y_true: Any, y_pred: Any, in_mask: Any = None, out_mask: Any = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of a target that count, and those of an output, as plain JSON.
@@ -107,9 +99,9 @@ def compared_fields(
         raise CallError(f"{who}: there is no target.")
     if not isinstance(y_pred, (JsonDataModel, DataModel, NoneType)):
         if kind_of(y_pred) != LEAF:
-            return _compared_parts(who, y_true, y_pred, in_mask, out_mask)
+            return _parts_to_compare(who, y_true, y_pred, in_mask, out_mask)
         raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of data models.")
-    outputs, expected = _masked(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
+    outputs, expected = _apply_masks(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
     names = ["output"] if outputs is None else parts_of(schema_of(outputs)).fields
     return _by_field(who, expected, y_true, names), {} if outputs is None else thaw(outputs)
 
@@ -132,7 +124,7 @@ def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> d
     return expected
 
 
-def _compared_parts(
+def _parts_to_compare(
     who: str, y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of several targets and outputs as `output.field`; masks are names of outputs here.
@@ -147,7 +139,7 @@ def _compared_parts(
     actual: dict[str, Any] = {}
     for name, output in parts.items():
         if targets[name] is not None:
-            compared = compared_fields(f"{who}: {name}", targets[name], output)
+            compared = fields_to_compare(f"{who}: {name}", targets[name], output)
             for fields, of in zip((expected, actual), compared, strict=True):
                 fields |= {f"{name}.{field}": value for field, value in of.items()}
     if not expected:
@@ -181,10 +173,10 @@ def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any
     }
 
 
-def comparing(
+def target_checker(
     who: str, outputs: Any, in_mask: Any = None, out_mask: Any = None, *, is_exact: bool = False
 ) -> Callable[[Any], None]:
-    """Return a function that raises for a target that `compared_fields` would find equal to no output.
+    """Return a function that raises for a target that `fields_to_compare` would find equal to no output.
 
     Args:
         who: Begins the messages.
@@ -195,11 +187,11 @@ def comparing(
 
     Raises:
         SchemaError: The output has no such field, or a value that it cannot have, or a mask names nothing.
-        CallError: As `compared_fields`.
+        CallError: As `fields_to_compare`.
     """
     if isinstance(outputs, SymbolicDataModel):
         try:
-            counted = _masked(outputs, in_mask, out_mask)
+            counted = _apply_masks(outputs, in_mask, out_mask)
         except SchemaError as error:
             raise SchemaError(f"{who}: {error}", error.errors) from None
         names, reader = parts_of(schema_of(counted)).fields, Targets(counted)
@@ -217,7 +209,7 @@ def comparing(
     if outputs is None or kind_of(outputs) == LEAF:
         return lambda _: None
     checks = {
-        name: comparing(f"{who}: {name}", each, is_exact=is_exact)
+        name: target_checker(f"{who}: {name}", each, is_exact=is_exact)
         for name, each in _parts(who, outputs, in_mask, out_mask).items()
     }
 
@@ -235,7 +227,7 @@ def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
     if not is_object(json) or (in_mask is None and out_mask is None):
         return json
     schema = {**_OPEN, "properties": dict.fromkeys(json, _ANY)} if y_pred is None else schema_of(y_pred)
-    return thaw(_masked(JsonDataModel.of(json, schema), in_mask, out_mask))
+    return thaw(_apply_masks(JsonDataModel.of(json, schema), in_mask, out_mask))
 
 
 def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
@@ -245,8 +237,8 @@ def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, 
         SchemaError: A mask names nothing; has the fields and 'Did you mean'.
     """
     try:
-        counted = _masked(symbol(declare(output_schema)), in_mask, out_mask)
-        return counted if target_schema is None else _masked(symbol(declare(target_schema)), in_mask, None)
+        counted = _apply_masks(symbol(declare(output_schema)), in_mask, out_mask)
+        return counted if target_schema is None else _apply_masks(symbol(declare(target_schema)), in_mask, None)
     except SchemaError as error:
         raise SchemaError(f"{who}: {error}", error.errors) from None
 
@@ -262,7 +254,7 @@ def _check_known(who: str, output: Targets, names: Iterable[str]) -> None:
         )
 
 
-def _masked(x: Any, in_mask: Any, out_mask: Any) -> Any:
+def _apply_masks(x: Any, in_mask: Any, out_mask: Any) -> Any:
     """Return what the masks leave of a value or symbol."""
     x = x if in_mask is None else ops.in_mask(x, in_mask)
     return x if out_mask is None else ops.out_mask(x, out_mask)
@@ -363,7 +355,7 @@ class Reward(Module):
 
     def bound(self) -> BoundReward:
         """Return a function that calls it with what it takes."""
-        return BoundReward(self, OFFERED)
+        return BoundReward(self, REWARD_ARGUMENTS)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         """Look before the first row whether the masks name something.
@@ -394,7 +386,7 @@ class Reward(Module):
             SchemaError: No output has a field that every target has.
         """
         if self._compares is not None and isinstance(outputs, SymbolicDataModel):
-            counted = parts_of(schema_of(_masked(symbol(declare(label_schema)), self.in_mask, self.out_mask)))
+            counted = parts_of(schema_of(_apply_masks(symbol(declare(label_schema)), self.in_mask, self.out_mask)))
             needed = [name for name, part in counted.fields.items() if name in counted.required or "default" in part]
             _check_known(self.name, Targets(outputs), needed)
 
@@ -410,7 +402,7 @@ class Reward(Module):
         compares = self._compares
         if compares is None:
             return None
-        return comparing(self.name, outputs, self.in_mask, self.out_mask, is_exact=compares == "exactly")
+        return target_checker(self.name, outputs, self.in_mask, self.out_mask, is_exact=compares == "exactly")
 
     @property
     def _compares(self) -> Literal["exactly", "closely"] | None:
@@ -432,7 +424,7 @@ class Reward(Module):
             SchemaError: A mask names nothing in the output.
             DataError: The target is not JSON.
         """
-        return compared_fields(self.name, y_true, y_pred, self.in_mask, self.out_mask)
+        return fields_to_compare(self.name, y_true, y_pred, self.in_mask, self.out_mask)
 
 
 @register_own(public=False)
@@ -709,7 +701,7 @@ class LMAsJudge(Reward):
     async def call(self, y_true: Any = None, y_pred: Any = None, inputs: Any = None) -> Feedback:
         """Return the mean score of the verdicts, and what they found wrong."""
         masks = (self.in_mask, self.out_mask)
-        seen = {"inputs": inputs, "outputs": _masked(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
+        seen = {"inputs": inputs, "outputs": _apply_masks(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
         given = {name: list(x) if isinstance(x, tuple) else x for name, x in seen.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
         asked = JsonDataModel.of(thaw(given), _schema_of_values(cast("dict[str, Any]", given)))
         first = current_sample() * self.samples
@@ -780,7 +772,7 @@ class RewardFunction(Reward):
         if len(ends) != 2 or not all(map(_is_number, ends)) or not ends[0] < ends[1]:
             raise ConfigError(f"RewardFunction: range is {range!r:.100}; write the lowest and the highest score.")
         self.fn, self.range = fn, (float(ends[0]), float(ends[1]))
-        self._bound = BoundReward(fn, OFFERED, range=self.range)
+        self._bound = BoundReward(fn, REWARD_ARGUMENTS, range=self.range)
 
     def bound(self) -> BoundReward:
         return self._bound  # hot: one call less for each row
@@ -834,7 +826,9 @@ class Weighted(Reward):
         if not rewards:
             raise ConfigError("Weighted: no parts; write Weighted({'right': (1.0, 'exact_match')}).")
         self.weights, self.members = weights, rewards
-        self._bound = {name: BoundReward(each, OFFERED, what=f"the reward {name!r}") for name, each in rewards.items()}
+        self._bound = {
+            name: BoundReward(each, REWARD_ARGUMENTS, what=f"the reward {name!r}") for name, each in rewards.items()
+        }
         self.needs_target = any(reward.needs_target for reward in rewards.values())
         self.range = (min(each.range[0] for each in rewards.values()), max(each.range[1] for each in rewards.values()))
 
@@ -929,5 +923,5 @@ def reward_from(x: Any) -> Reward:
     """
     if isinstance(x, type):
         raise ArgumentError(f"the reward is the class {x.__name__}; write an instance, {x.__name__}().")
-    x = named(x, _NAMED, "reward") if isinstance(x, str) else x
+    x = resolve_name(x, _NAMED, "reward") if isinstance(x, str) else x
     return x if isinstance(x, Reward) else RewardFunction(x, getattr(x, "range", (0.0, 1.0)))

@@ -15,7 +15,7 @@ from synmod.lm import current_sample, sample_number
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
-from .rows import Example, Several, as_json, inputs_for
+from .rows import Example, PositionalInputs, as_json, inputs_for
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
@@ -103,19 +103,19 @@ class ExampleResult:
 
     def record(self) -> dict[str, Any]:
         """Return the result by name of its fields, data models as they are."""
-        return {name: recorded(getattr(self, name)) for name in ExampleResult.__slots__}
+        return {name: as_plain(getattr(self, name)) for name in ExampleResult.__slots__}
 
 
-def recorded(nest: Any) -> Any:
+def as_plain(nest: Any) -> Any:
     """Return a nest with lists in place of tuples, which are not JSON, and dicts in place of records of ours."""
     if isinstance(nest, (Feedback, ExampleResult)):
-        return recorded(nest.record())
+        return as_plain(nest.record())
     if isinstance(nest, (ExampleError, Usage)):
         nest = asdict(nest)
     if is_object(nest):
-        return {key: recorded(value) for key, value in nest.items()}
+        return {key: as_plain(value) for key, value in nest.items()}
     if isinstance(nest, (list, tuple)):
-        return [recorded(value) for value in cast("list[Any]", nest)]
+        return [as_plain(value) for value in cast("list[Any]", nest)]
     return nest
 
 
@@ -179,7 +179,7 @@ class Rollout(ExampleResult):
 _NO_REWARDS: Final[Mapping[str, float]] = {}
 
 
-class Watch(scope.Hook, scope.Block):
+class CallRecorder(scope.Hook, scope.Block):
     """The block of one run: its model calls, and, while it is `open`, its module calls and what they give.
 
     One block, not one for each of these: it is entered for every row.
@@ -192,7 +192,7 @@ class Watch(scope.Hook, scope.Block):
         rewards: What modules gave, by path of the module, or by `path/name`.
         frame: That of the entry call; None while none has ended.
         is_open: Whether module calls are noted; those of a reward are not.
-        of_builds: The failures of builds.
+        build_failures: The failures of builds.
     """
 
     def __init__(self, *, keeps_calls: bool = False) -> None:
@@ -203,7 +203,7 @@ class Watch(scope.Hook, scope.Block):
         self.is_open = True
         self._keeps_calls = keeps_calls
         self._ended: list[CallEnd] = []  # all calls, or those that failed
-        self.of_builds: tuple[BaseException, ...] = ()
+        self.build_failures: tuple[BaseException, ...] = ()
 
     def __enter__(self) -> Self:
         self.enter(phase="inference", hooks=(self,), usages=self.usage)
@@ -221,7 +221,7 @@ class Watch(scope.Hook, scope.Block):
 
     def on_build_end(self, event: scope.BuildEnd) -> None:
         if self.is_open and event.exception is not None:
-            self.of_builds += (event.exception,)
+            self.build_failures += (event.exception,)
 
     def path_of(self, failure: BaseException) -> str:
         """Return the path of the innermost call that a failure ended; "" where it ended none."""
@@ -256,7 +256,7 @@ def _path_and_beginning(event: CallEnd) -> tuple[str, int]:
 
 
 @dataclass(slots=True)
-class Ran:
+class RunOutcome:
     """What became of one run.
 
     Attributes:
@@ -294,7 +294,7 @@ class Ran:
         feedback = {} if self.feedback is None else self.feedback.record()
         found = {
             "feedback": {name: of for name, of in feedback.items() if of != {}},
-            "error": recorded(self.error),
+            "error": as_plain(self.error),
             "fault": self.fault,
             "calls": [call.to_json() for call in self.calls],
             "values": dict(self.values),
@@ -305,13 +305,13 @@ class Ran:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self | None:
         """Return the run of a record, without the fields that a later release has added; None where it is not one."""
-        found = _named(record, cls)
+        found = _pick_fields(record, cls)
         try:
             math.fsum([found["elapsed_s"], *found.get("values", {}).values()])  # these are numbers
             if "feedback" in found:
-                found["feedback"] = Feedback(**_named(found["feedback"], Feedback))
+                found["feedback"] = Feedback(**_pick_fields(found["feedback"], Feedback))
             if "error" in found:
-                error = ExampleError(**_named(found["error"], ExampleError))
+                error = ExampleError(**_pick_fields(found["error"], ExampleError))
                 found["error"] = replace(error, notes=tuple(error.notes))
             if "calls" in found:
                 found["calls"] = tuple(
@@ -322,7 +322,7 @@ class Ran:
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
 
-    def judged(self, reward: BoundReward | None) -> Feedback | None:
+    def final_feedback(self, reward: BoundReward | None) -> Feedback | None:
         """Return the feedback of the reward, or that on a failure: the lowest score, if it is the program's fault."""
         if self.error is None:
             return self.feedback
@@ -340,13 +340,22 @@ class Ran:
             **more: Further fields.
         """
         return kind(
-            cast("str", example.id), example.inputs, example.target, self.outputs,
-            None if feedback is None else feedback.score, feedback, self.error,
-            self.usage, self.elapsed_s, self.call_id, sample, **more,
-        )  # fmt: skip
+            cast("str", example.id),
+            example.inputs,
+            example.target,
+            self.outputs,
+            None if feedback is None else feedback.score,
+            feedback,
+            self.error,
+            self.usage,
+            self.elapsed_s,
+            self.call_id,
+            sample,
+            **more,
+        )
 
 
-def _named(json: Any, cls: Any) -> dict[str, Any]:
+def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
     """Return what an object holds under the names of the fields of a dataclass."""
     return {each.name: json[each.name] for each in fields(cls) if each.name in json}
 
@@ -361,7 +370,7 @@ async def run_once(
     paths: frozenset[str] = frozenset(),
     training: bool | None = None,
     all_calls: bool = False,
-) -> Ran:
+) -> RunOutcome:
     """Run a program on one example and judge it: its failure is its result.
 
     Args:
@@ -379,42 +388,42 @@ async def run_once(
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
     everything = all_calls or (reward is not None and "calls" in reward.asks_for)
-    watch, clock, ran = Watch(keeps_calls=everything or bool(paths)), current_clock(), Ran()
+    recorder, clock, outcome = CallRecorder(keeps_calls=everything or bool(paths)), current_clock(), RunOutcome()
     started, is_read = clock.now(), False
-    with watch:
+    with recorder:
         try:
             with _NO_BLOCK if sample == current_sample() else sample_number(sample):
-                ran.inputs = inputs_for(program, example)
+                outcome.inputs = inputs_for(program, example)
                 is_read = True
-                args = ran.inputs if isinstance(ran.inputs, Several) else (ran.inputs,)
-                ran.outputs = await program(*args, training=training)
-                watch.is_open = False
+                args = outcome.inputs if isinstance(outcome.inputs, PositionalInputs) else (outcome.inputs,)
+                outcome.outputs = await program(*args, training=training)
+                recorder.is_open = False
                 if everything:
-                    ran.all_calls = watch.calls()
-                offered = offered_of(ran, example)
-                with scope.as_children_of(watch.frame):
+                    outcome.all_calls = recorder.calls()
+                offered = reward_arguments(outcome, example)
+                with scope.as_children_of(recorder.frame):
                     if reward is not None:
-                        feedback, given = await reward(**offered), watch.rewards
+                        feedback, given = await reward(**offered), recorder.rewards
                         objectives = {**given, **feedback.objectives}
-                        ran.feedback = replace(feedback, objectives=objectives) if given else feedback
+                        outcome.feedback = replace(feedback, objectives=objectives) if given else feedback
                     if metrics is not None:
-                        ran.values = await metrics.measure(offered)
+                        outcome.values = await metrics.measure(offered)
         except Exception as error:  # one example under collection: its failure is its result
             if scope.caused_by_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise
-            ran.failure, ran.fault = error, _fault(error, watch)
-            line = "" if watch.is_open else errors.show_own_line(error)
-            ran.error = ExampleError.of(error, watch.path_of(error), line)
-    ran.usage, ran.elapsed_s, ran.frame = watch.usage.total(), clock.now() - started, watch.frame
-    ran.call_id = None if watch.frame is None else watch.frame.id
-    ran.calls = watch.calls(paths) if paths else ()
-    return ran
+            outcome.failure, outcome.fault = error, _fault(error, recorder)
+            line = "" if recorder.is_open else errors.show_own_line(error)
+            outcome.error = ExampleError.of(error, recorder.path_of(error), line)
+    outcome.usage, outcome.elapsed_s, outcome.frame = recorder.usage.total(), clock.now() - started, recorder.frame
+    outcome.call_id = None if recorder.frame is None else recorder.frame.id
+    outcome.calls = recorder.calls(paths) if paths else ()
+    return outcome
 
 
 class RunRow(Protocol):
     """Runs rows of one program as `run_once` does, under the values and models in force where it is called."""
 
-    async def __call__(self, example: Example, *, sample: int = 0) -> Ran: ...
+    async def __call__(self, example: Example, *, sample: int = 0) -> RunOutcome: ...
 
 
 class Executor(Protocol):
@@ -434,22 +443,22 @@ class Executor(Protocol):
         ...
 
 
-def offered_of(ran: Ran, example: Example) -> dict[str, Any]:
+def reward_arguments(outcome: RunOutcome, example: Example) -> dict[str, Any]:
     """Return what a reward may take of a run, by name."""
     return {
-        "inputs": ran.inputs,
-        "outputs": ran.outputs,
+        "inputs": outcome.inputs,
+        "outputs": outcome.outputs,
         "target": example.target,
         "example_id": example.id,
         "extra": example.extra,
-        "calls": ran.all_calls,
+        "calls": outcome.all_calls,
     }
 
 
-def _fault(error: Exception, watch: Watch) -> Fault:
+def _fault(error: Exception, recorder: CallRecorder) -> Fault:
     """Return whose fault a failure is."""
-    in_program = watch.is_open
-    if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and error in watch.of_builds):
+    in_program = recorder.is_open
+    if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and error in recorder.build_failures):
         return "fatal"
     if isinstance(error, _TRANSIENT) or (isinstance(error, errors.ModelError) and not in_program):
         return "void"

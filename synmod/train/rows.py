@@ -19,7 +19,7 @@ from synmod.data import (
     plain_json,
     schema_of,
     symbol,
-)  # fmt: skip
+)
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.leaves import SEQUENCE, Json, did_you_mean, empty_object, frozen, is_object, kind_of, leaves, thaw
 from synmod.module import Module, build, input_declaration, own_inputs_of
@@ -65,7 +65,7 @@ class Example:
         return {name: thaw(as_json(getattr(self, name))) for name in self.__slots__}
 
 
-class Several(tuple[Any, ...]):
+class PositionalInputs(tuple[Any, ...]):
     """The inputs of a program that takes more than one, in order."""
 
     __slots__ = ()
@@ -84,7 +84,7 @@ def input_names(program: Module) -> list[str]:
     return [parameter.name for parameter in _parameters(program)] or ["inputs"]
 
 
-def declared_of(program: Module) -> Any:
+def input_symbols(program: Module) -> Any:
     """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
     declared, parameters = input_declaration(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
@@ -123,7 +123,7 @@ async def outputs_of(program: Module | None, first: Any = None, *, builds: bool 
             return spec
         if own_inputs_of(program):
             return await build(program)
-        known = leaves(declared_of(program))
+        known = leaves(input_symbols(program))
         if not known or any(each is None for each in known):
             known = leaves(first)
         if builds and known and all(isinstance(each, DataModel | JsonDataModel | SymbolicDataModel) for each in known):
@@ -145,12 +145,12 @@ def inputs_for(program: Module, example: Example) -> Any:
     if type(inputs) is JsonDataModel:  # hot: most rows
         return cast("Any", inputs)
     found = leaves(inputs)
-    is_wrapped = isinstance(inputs, Several) or (
+    is_wrapped = isinstance(inputs, PositionalInputs) or (
         bool(found) and all(isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in found)
     )
     if is_wrapped and not is_object(inputs):
         return inputs
-    declared: Any = declared_of(program)
+    declared: Any = input_symbols(program)
     if declared is None and not is_wrapped:
         raise ArgumentError(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
@@ -161,12 +161,12 @@ def inputs_for(program: Module, example: Example) -> Any:
         parts = dict(zip(input_names(program), leaves(declared), strict=True))
         if own_inputs_of(program) or set(inputs) <= set(parts):
             given = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
-            return Several(fitted_by_name(part, given.get(name)) for name, part in parts.items())
+            return PositionalInputs(wrap_input(part, given.get(name)) for name, part in parts.items())
         declared = leaves(declared)[0]  # the others have defaults
-    return inputs if is_wrapped else fitted_by_name(declared, inputs)
+    return inputs if is_wrapped else wrap_input(declared, inputs)
 
 
-def fitted(declared: Any, inputs: Any) -> Any:
+def wrap_inputs(declared: Any, inputs: Any) -> Any:
     """Return JSON wrapped where `declared` has a symbol; what fits nowhere is left to the program's own check."""
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
@@ -174,13 +174,13 @@ def fitted(declared: Any, inputs: Any) -> Any:
         known: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
         return JsonDataModel(plain_json(inputs), **known)
     if is_object(declared) and is_object(inputs):
-        return {name: fitted(declared.get(name), part) for name, part in inputs.items()}
+        return {name: wrap_inputs(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
-        return [fitted(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
+        return [wrap_inputs(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
     return inputs
 
 
-def fitted_by_name(declared: Any, given: Any) -> Any:
+def wrap_input(declared: Any, given: Any) -> Any:
     """Return one input as a data model; a bare value stands for the only field that the input has.
 
     Args:
@@ -188,12 +188,12 @@ def fitted_by_name(declared: Any, given: Any) -> Any:
         given: JSON, a data model, or a record: a pydantic model, dataclass or named tuple.
     """
     if isinstance(given, DataModel | JsonDataModel | None) or is_object(given):
-        return fitted(declared, given)
+        return wrap_inputs(declared, given)
     record = read_fields(given)
     names = declared.keys() if isinstance(declared, SymbolicDataModel) else ()
     if len(names) == 1 and not (is_object(record) and names[0] in record):
-        return fitted(declared, {names[0]: given})
-    return fitted(declared, record)
+        return wrap_inputs(declared, {names[0]: given})
+    return wrap_inputs(declared, record)
 
 
 def digest_of(nest: Any) -> str:
@@ -222,7 +222,7 @@ class Cells(dict[str, Any]):
     """A row of a CSV file or a table: an empty cell is nothing, and a text may be JSON of another type."""
 
 
-def numbered(number: int, row: Any, known: set[str], columns: "Columns") -> Example:
+def read_row(number: int, row: Any, known: set[str], columns: "Columns") -> Example:
     """Return a row of a data set as an example; one without an id is named by its number.
 
     Args:
@@ -308,7 +308,7 @@ class Columns:
         self._chosen, self._rename, self._id, self._group = targets, rename or {}, id, group
         self._ids, self._keeps_inputs = set[str](), keeps_inputs
         self.targets = Targets(outputs)
-        nest = None if program is None else declared_of(program)
+        nest = None if program is None else input_symbols(program)
         names = [] if program is None else input_names(program)
         by_name = is_object(nest) or len(names) > 1
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
@@ -518,7 +518,7 @@ class Columns:
 
     def _read_inputs(self, inputs: Any) -> Any:
         """Return inputs as data models; errors of `_wrapped`."""
-        if self._symbols and isinstance(inputs, list | tuple) and not isinstance(inputs, Several):
+        if self._symbols and isinstance(inputs, list | tuple) and not isinstance(inputs, PositionalInputs):
             values = cast("Sequence[Any]", inputs)
             if len(values) != len(self._symbols):
                 raise DataError(f"it has {len(values)} inputs; the program takes {', '.join(self._symbols)}.")
@@ -529,8 +529,8 @@ class Columns:
                 given = {**self._defaults, **inputs}
                 if missing := [name for name in self._symbols if name not in given]:
                     raise DataError(f"there is no input {missing[0]!r}.")
-                return {name: fitted_by_name(symbol, given[name]) for name, symbol in self._symbols.items()}
-        return inputs if self._single is None else fitted_by_name(self._single, inputs)
+                return {name: wrap_input(symbol, given[name]) for name, symbol in self._symbols.items()}
+        return inputs if self._single is None else wrap_input(self._single, inputs)
 
 
 def _row_form(columns: Iterable[str], parts: Mapping[str, Mapping[str, Any]]) -> str:

@@ -41,9 +41,9 @@ from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, caused_by_enclosing_limit, deadline
 from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
 
-from .batches import Places
+from .batches import ContextPool
 from .rewards import Reward
-from .rollouts import Executor, Ran, RunRow, run_once
+from .rollouts import Executor, RunOutcome, RunRow, run_once
 from .rows import Example, as_json
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
@@ -211,22 +211,22 @@ class Runner:
     Args:
         program: Stays as it is: a State is an overlay.
         reward: What judges.
-        places: Where rows run; None for no bound but the caller's.
+        context_pool: Where rows run; None for no bound but the caller's.
         journal: Keeps what was paid for.
         metrics: What measures each row in its run.
         paths: The modules whose calls are recorded.
-        first: Values that every row begins with, such as memories.
+        initial_states: Values that every row begins with, such as memories.
         seed: The values of what is trained, which stand in the keys of rollouts and not in the run's identity.
         seconds: How long the run may take, what stands in the journal included.
     """
 
     program: Module
     reward: Reward | None = None
-    places: Places | None = None
+    context_pool: ContextPool | None = None
     journal: Journal = field(default_factory=Journal)
     metrics: Any = None
     paths: frozenset[str] = frozenset()
-    first: State = NO_STATE
+    initial_states: State = NO_STATE
     seed: State = NO_STATE
     seconds: float | None = None
 
@@ -242,7 +242,7 @@ class Runner:
         """Digest of what every rollout depends on."""
         program = identity_of(self.program, self.seed)
         reward = None if self.reward is None else identity_of(self.reward)
-        return key_of([program, _models(self.places), reward, sorted(self.paths)])
+        return key_of([program, _models(self.context_pool), reward, sorted(self.paths)])
 
     def key(
         self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
@@ -266,7 +266,7 @@ class Runner:
         sample: int = 0,
         model: LanguageModel | None = None,
         key: Key | None = None,
-    ) -> Ran:
+    ) -> RunOutcome:
         """Return what became of a row: recorded, or run now and recorded, unless an outage or a broken reward ended it.
 
         Args:
@@ -285,22 +285,22 @@ class Runner:
             key = key or self.key(example, state, sample, model)
             piece = key_of(" ".join(map(str, (self._identity, *key))))
             record = await self.journal.find(piece)
-            ran = None if record is None else Ran.of(record)
+            ran = None if record is None else RunOutcome.of(record)
             if ran is not None:
                 return ran
-        overlay = state | self.first if self.first else state
-        if self.places is None:
+        overlay = state | self.initial_states if self.initial_states else state
+        if self.context_pool is None:
             return await self._run(piece, example, overlay, sample, model)
-        place = await self.places.take()
+        place = await self.context_pool.acquire()
         try:
-            by = self.places.contexts[place].language_model if model is None else model
+            by = self.context_pool.contexts[place].language_model if model is None else model
             return await self._run(piece, example, overlay, sample, by)
         finally:
-            self.places.give_back(place)
+            self.context_pool.release(place)
 
     async def _run(
         self, piece: str, example: Example, overlay: State, sample: int, model: LanguageModel | str | None
-    ) -> Ran:
+    ) -> RunOutcome:
         """Run a row and record it, while it holds its place: a kill costs as many rollouts as run at once."""
         with (
             self.within_time(),
@@ -361,7 +361,7 @@ def identity_of_run(
     examples: Mapping[str, Iterable[Example]],
     reward: Reward | None,
     metrics: Iterable[Any],
-    places: Places | None,
+    context_pool: ContextPool | None,
     seed: State = NO_STATE,
 ) -> dict[str, Json]:
     """Return what a run is of, by name.
@@ -371,7 +371,7 @@ def identity_of_run(
         examples: The rows of each split, in order; empty where they come as a stream, and are not compared.
         reward: What judges them.
         metrics: What measures them.
-        places: Where they run.
+        context_pool: Where they run.
         seed: The values that are trained, which are kept apart.
     """
     rows = [
@@ -385,7 +385,7 @@ def identity_of_run(
         "fixed values": _others(program, seed).fingerprint,
         "reward": None if reward is None else describe(reward),
         "metrics": [*map(describe, metrics)],
-        "models": _models(places),
+        "models": _models(context_pool),
     }
     return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
 
@@ -395,23 +395,26 @@ def _others(program: Module, seed: State) -> State:
     return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if path not in seed})
 
 
-def models_of(*nodes: Module | None, places: Places | None = None) -> list[SharedModel]:
+def models_of(*nodes: Module | None, context_pool: ContextPool | None = None) -> list[SharedModel]:
     """Return all models that may answer here, whose keys must not stand in a file.
 
     Args:
         *nodes: What calls models.
-        places: Where rows run, with models of its own.
+        context_pool: Where rows run, with models of its own.
     """
     held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
     stand_ins = [model for block in lm.current_stand_ins() for model in block.values()]
-    contexts = [context.language_model for context in (places.contexts if places else ())]
+    contexts = [context.language_model for context in (context_pool.contexts if context_pool else ())]
     found = (*held, *stand_ins, *contexts, lm.current_language_model())
     return [model for model in found if isinstance(model, SharedModel)]
 
 
-def _models(places: Places | None) -> Json:
+def _models(context_pool: ContextPool | None) -> Json:
     """Return what names the models that answer."""
-    return [lm.models_in_force(), [str(context.language_model) for context in (places.contexts if places else ())]]
+    return [
+        lm.models_in_force(),
+        [str(context.language_model) for context in (context_pool.contexts if context_pool else ())],
+    ]
 
 
 def describe(thing: Any) -> str:
@@ -578,7 +581,7 @@ class Run:
         return write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     @asynccontextmanager
-    async def opened(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
+    async def open_journal(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
@@ -593,7 +596,7 @@ class Run:
             make_folder(self.path)
         except FileExistsError:
             raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
-        locked = _locked(self.path / "lock", self.path)
+        locked = _lock_file(self.path / "lock", self.path)
         with locked as lock, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
             yield Journal(records, await aio.to_thread(_paid, records), lock)
@@ -644,7 +647,7 @@ aio.in_forked_child(lambda: [file.close() for file in list(_LOCKS)])
 
 
 @contextmanager
-def _locked(path: Path, folder: Path) -> Generator[FileIO]:
+def _lock_file(path: Path, folder: Path) -> Generator[FileIO]:
     """Hold a file by a lock of the operating system, which ends with its holder, and yield it.
 
     Raises:

@@ -26,7 +26,7 @@ from synmod.data import (
     symbol,
     target_of,
     value_from,
-)  # fmt: skip
+)
 from synmod.errors import DataError, SchemaError, add_note
 from synmod.leaves import (
     LEAF,
@@ -43,7 +43,7 @@ from synmod.leaves import (
     map_leaves,
     path_str,
     pointer,
-)  # fmt: skip
+)
 
 OTHER_SHAPE: Final = (
     "Targets are checked against what the program returns. One of another shape, for a reward of your own, is a data "
@@ -233,9 +233,12 @@ class Targets:
 
 
 _TYPES: Final[Mapping[str, frozenset[type[Any]]]] = {
-    "string": frozenset({str}), "boolean": frozenset({bool}), "integer": frozenset({int, float}),
-    "number": frozenset({int, float}), "array": frozenset({FrozenList}),
-}  # fmt: skip
+    "string": frozenset({str}),
+    "boolean": frozenset({bool}),
+    "integer": frozenset({int, float}),
+    "number": frozenset({int, float}),
+    "array": frozenset({FrozenList}),
+}
 
 
 def types_of(schema: Any, root: Any = None) -> frozenset[type[Any]]:

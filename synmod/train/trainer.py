@@ -23,10 +23,10 @@ from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench, TrainingRun
-from .binding import listed
+from .binding import as_list
 from .candidates import CandidatePool, Split, Target
 from .credit import FeedbackItem, Routing
-from .evaluation import Evaluation, feeding
+from .evaluation import Evaluation, row_feeder
 from .history import Ledger
 from .metrics import metrics_from
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
@@ -108,16 +108,16 @@ def needs_its_steps(method: F) -> F:
     name = method.__name__
 
     @wraps(method)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._lifecycle.check(name)
         return method(self, *args, **kwargs)
 
     @wraps(method)
-    async def checked_later(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._lifecycle.check(name)
         return await method(self, *args, **kwargs)
 
-    wrapper: Any = checked_later if inspect.iscoroutinefunction(method) else checked
+    wrapper: Any = call_async if inspect.iscoroutinefunction(method) else call
     return wrapper
 
 
@@ -168,11 +168,19 @@ class Trainer:
 
     @leaves.checks_keywords
     def __init__(
-        self, program: Module, *, reward: Any = None, data_names: Sequence[str] | None = None,
-        label_names: Sequence[str] = (), context: batches.Context | Sequence[batches.Context] | None = None,
-        work_load_list: Sequence[float] | None = None, fixed_param_names: Any = (), state_names: Any = (),
-        seed: int = 0, concurrency: int = 64,
-    ) -> None:  # fmt: skip
+        self,
+        program: Module,
+        *,
+        reward: Any = None,
+        data_names: Sequence[str] | None = None,
+        label_names: Sequence[str] = (),
+        context: batches.Context | Sequence[batches.Context] | None = None,
+        work_load_list: Sequence[float] | None = None,
+        fixed_param_names: Any = (),
+        state_names: Any = (),
+        seed: int = 0,
+        concurrency: int = 64,
+    ) -> None:
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
         self._program = program
@@ -182,15 +190,17 @@ class Trainer:
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
-        self.places = batches.Places(listed(context) or [batches.Context("local")], concurrency, work_load_list)
+        self.context_pool = batches.ContextPool(
+            as_list(context) or [batches.Context("local")], concurrency, work_load_list
+        )
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
-        self._first = self._made = State()
+        self._initial_states = self._initial_values = State()
         self._states: State | list[State] = State()
         self._rows: list[batches.Row] = []
-        self._seen: dict[str, Example] = {}
+        self._seen_rows: dict[str, Example] = {}
         self._manual_run: TrainingRun | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
@@ -244,10 +254,15 @@ class Trainer:
 
     @needs_its_steps
     async def bind(
-        self, data_schemas: Any, label_schemas: Any = None, for_training: bool = True, inputs_need_grad: bool = False,
-        force_rebind: bool = False, shared_module: Trainer | None = None,
+        self,
+        data_schemas: Any,
+        label_schemas: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Trainer | None = None,
         grad_req: str | Sequence[str] | Mapping[str, str] = "write",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Build the program on symbols, and fix what is trained; no model is called. All or nothing.
 
         Args:
@@ -275,11 +290,11 @@ class Trainer:
             if not isinstance(shared_module, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]  (see __init__)
                 raise TrainerError(f"shared_module is a {type(shared_module).__name__}; give the other Trainer.")
             shared_module._lifecycle.check("shared_module")
-        inputs = binding.named_schemas(data_schemas, self.data_names)
+        inputs = binding.schemas_by_name(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
 
-        def checked(outputs: Any) -> tuple[Any, Any, Any, Any]:
+        def plan(outputs: Any) -> tuple[Any, Any, Any, Any]:
             found = binding.output_schemas(outputs)
             if self.reward is not None:
                 if len(found) == 1:
@@ -294,7 +309,7 @@ class Trainer:
             return found, roles, requests, outputs
 
         args = binding.arguments(self.program, dict(inputs), defaults)
-        outputs, roles, requests, nest = await build_and_check(checked, self.program, args)
+        outputs, roles, requests, nest = await build_and_check(plan, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
         routing = Routing(self.program, binding.targets_of(self.program, roles).values())
@@ -302,8 +317,11 @@ class Trainer:
             self.program, inputs, labels, outputs, roles, requests, routing, names, defaults, Targets(nest)
         )
         if not self.bound:
-            self._made, self._first = tree.state(self.program) | self._made, self._binding.values("state")
-        self._states, self._rows, self._seen, self._manual_run = self._first, [], {}, None
+            self._initial_values, self._initial_states = (
+                tree.state(self.program) | self._initial_values,
+                self._binding.values("state"),
+            )
+        self._states, self._rows, self._seen_rows, self._manual_run = self._initial_states, [], {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
         modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
@@ -321,16 +339,21 @@ class Trainer:
             TrainerError: Other names.
             SchemaError: A schema that is not compatible; nothing changed.
         """
-        inputs = binding.named_schemas(data_schemas, self.data_names)
-        self._binding = self._binding.reshaped(inputs, None if label_schemas is None else data.declare(label_schemas))
+        inputs = binding.schemas_by_name(data_schemas, self.data_names)
+        self._binding = self._binding.reshape(inputs, None if label_schemas is None else data.declare(label_schemas))
 
     # -- parameters and states ----------------------------------------------------------------------------------------
 
     @needs_its_steps
     async def init_params(
-        self, initializer: Any = None, params: Any = None, aux: Any = None, allow_missing: bool = False,
-        allow_extra: bool = False, force_init: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        initializer: Any = None,
+        params: Any = None,
+        aux: Any = None,
+        allow_missing: bool = False,
+        allow_extra: bool = False,
+        force_init: bool = False,
+    ) -> None:
         """Set the first values of the Variables: those that are passed, else those that they have.
 
         With `initializer` or `force_init` the values they have do not stand: then an `init` in a Variable's metadata
@@ -356,7 +379,7 @@ class Trainer:
         given = binding.check_presented(roles, params, aux, allow_missing)
         first: dict[str, Any] = {}
         if initializer is not None or force_init:
-            first = await binding.first_values(self.program, roles, initializer, self._made, given=given)
+            first = await binding.first_values(self.program, roles, initializer, self._initial_values, given=given)
         self._write(first, params or {}, aux or {}, allow_extra=allow_extra)
 
     @needs_its_steps
@@ -378,7 +401,7 @@ class Trainer:
     def _write(self, *values: Any, allow_extra: bool = False) -> None:
         """Write values that were given into the program; states among them are what rows begin with."""
         tree.update(self.program, *values, allow_extra=allow_extra)
-        self._first = self._states = self._binding.values("state")
+        self._initial_states = self._states = self._binding.values("state")
         self._manual_run = None  # it holds rollouts with the values before
         self._lifecycle.add("init_params")
 
@@ -409,7 +432,7 @@ class Trainer:
         if isinstance(states, Mapping):
             raise TrainerError("set_states: states are one per row; for one that every row gets write value={...}.")
         if value is not None:
-            self._states = self._first.replace(value)
+            self._states = self._initial_states.replace(value)
         else:
             given: list[Any] = list(cast("Sequence[Any]", states))
             if given and not isinstance(given[0], Mapping):  # a list per context
@@ -418,7 +441,7 @@ class Trainer:
                     raise TrainerError(f"set_states: {len(given)} States for the {len(rows)} rows of the last forward.")
                 by_row = {row.number: state for row, state in zip(rows, given, strict=True)}
                 given = [by_row[number] for number in range(len(rows))]
-            self._states = [self._first.replace(each) for each in given]
+            self._states = [self._initial_states.replace(each) for each in given]
 
     @needs_its_steps
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
@@ -434,7 +457,7 @@ class Trainer:
         """Return values of rows in input order, or a list of them per context."""
         if merge:
             return list(values)
-        groups: list[list[Any]] = [[] for _ in self.places.contexts]
+        groups: list[list[Any]] = [[] for _ in self.context_pool.contexts]
         for number, value in enumerate(values):
             groups[self._rows[number].context if len(self._rows) == len(values) else 0].append(value)
         return groups
@@ -471,17 +494,32 @@ class Trainer:
             self._lifecycle.check("save_optimizer_states")
         params, aux = self.get_params()
         checkpoints.write_checkpoint(
-            prefix, epoch, self.program, params, aux, states=self._first if save_states else None,
-            optimizer=self.optimizer if save_optimizer_states else None, keep=keep, models=self.models(),
-            made=self._made,
-        )  # fmt: skip
+            prefix,
+            epoch,
+            self.program,
+            params,
+            aux,
+            states=self._initial_states if save_states else None,
+            optimizer=self.optimizer if save_optimizer_states else None,
+            keep=keep,
+            models=self.models(),
+            initial_values=self._initial_values,
+        )
 
     @classmethod
     def load(
-        cls, prefix: str | os.PathLike[str], epoch: int | None = None, load_optimizer_states: bool = False, *,
-        program: Module | None = None, strict: bool = True, language_models: Any = None, indexes: Any = None,
-        custom_objects: Mapping[str, Any] | None = None, **options: Any,
-    ) -> Self:  # fmt: skip
+        cls,
+        prefix: str | os.PathLike[str],
+        epoch: int | None = None,
+        load_optimizer_states: bool = False,
+        *,
+        program: Module | None = None,
+        strict: bool = True,
+        language_models: Any = None,
+        indexes: Any = None,
+        custom_objects: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
         """Return a trainer of what `save_checkpoint` wrote: not bound yet, and its parameters have their values.
 
         Args:
@@ -505,14 +543,14 @@ class Trainer:
         trainer = cls(program, **options)
         roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
         binding.check_presented(roles, values, values, allow_missing=not strict)
-        trainer._binding, trainer._made = binding.Binding(program, roles=roles), tree.state(program)
+        trainer._binding, trainer._initial_values = binding.Binding(program, roles=roles), tree.state(program)
         trainer.unmatched, trainer._optimizer_states = unmatched, stored
         trainer._write(values)
         return trainer
 
     def models(self) -> list[SharedModel]:
         """Return all models that may answer here, whose keys must not stand in a file."""
-        return runs.models_of(self.program, self.reward, self.optimizer, places=self.places)
+        return runs.models_of(self.program, self.reward, self.optimizer, context_pool=self.context_pool)
 
     @needs_its_steps
     def save_params(self, path: str | os.PathLike[str]) -> None:
@@ -579,9 +617,11 @@ class Trainer:
 
     @needs_its_steps
     def init_optimizer(
-        self, optimizer: Any = "random_few_shot", optimizer_params: Mapping[str, Any] | None = None,
+        self,
+        optimizer: Any = "random_few_shot",
+        optimizer_params: Mapping[str, Any] | None = None,
         force_init: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take an optimizer.
 
         Args:
@@ -657,20 +697,24 @@ class Trainer:
         """
         if on_error not in ("raise", "collect"):
             raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
-        rows = self.wrap_rows(map(batches.identified, batches.rows_of(batch)))
+        rows = self.wrap_rows(map(batches.with_digest_id, batches.rows_of(batch)))
         states = self._states
         if isinstance(states, State) or len(states) != len(rows):
-            states = [states if isinstance(states, State) else self._first] * len(rows)
+            states = [states if isinstance(states, State) else self._initial_states] * len(rows)
         bound = self._binding
         assert bound.routing is not None
         with self.watch_rows():
             self._rows = await batches.run_rows(
-                self.program, rows, self.places, states,
+                self.program,
+                rows,
+                self.context_pool,
+                states,
                 training=self.for_training if is_train is None else is_train,
-                paths=bound.routing.paths if self.for_training else None, keep_failures=on_error == "collect",
-            )  # fmt: skip
+                paths=bound.routing.paths if self.for_training else None,
+                keep_failures=on_error == "collect",
+            )
         self._states = [row.after for row in self._rows]
-        self._seen.update((cast("str", row.id), row) for row in rows)
+        self._seen_rows.update((cast("str", row.id), row) for row in rows)
         self._lifecycle.drop("backward", "update")
         self._lifecycle.add("forward")
 
@@ -694,7 +738,7 @@ class Trainer:
         """
         if len(labels) != len(self._rows):
             raise TrainerError(f"update_metric: {len(labels)} labels for {len(self._rows)} rows.")
-        feed = feeding(metric, getattr(metric, "name", type(metric).__name__))
+        feed = row_feeder(metric, getattr(metric, "name", type(metric).__name__))
         for row, label in zip(self._rows, labels, strict=True):
             feed(row.rollout(label))
 
@@ -766,7 +810,9 @@ class Trainer:
         optimizer, changed = self.optimizer, tuple[tree.KeyPath, ...]()
         assert optimizer is not None
         if self._binding.has_params:
-            run = self._manual_run or self.open_run(optimizer, {"train": self._seen, "validation": self._seen})
+            run = self._manual_run or self.open_run(
+                optimizer, {"train": self._seen_rows, "validation": self._seen_rows}
+            )
             self._manual_run = run
             run.ledger.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
@@ -782,10 +828,13 @@ class Trainer:
         return changed
 
     def open_run(
-        self, optimizer: Optimizer, examples: Mapping[Split, Mapping[str, Example]],
-        limits: runs.Budget | None = None, journal: runs.Journal | None = None,
+        self,
+        optimizer: Optimizer,
+        examples: Mapping[Split, Mapping[str, Example]],
+        limits: runs.Budget | None = None,
+        journal: runs.Journal | None = None,
         metrics: evaluation.Metrics | None = None,
-    ) -> TrainingRun:  # fmt: skip
+    ) -> TrainingRun:
         """Return a run on this program as it is.
 
         Args:
@@ -801,15 +850,28 @@ class Trainer:
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing = Routing(self.program, targets.values())
         runner = runs.Runner(
-            self.program, self.reward, self.places, journal or runs.Journal(), metrics, routing.paths, self._first,
-            seed=values_at(self.program, targets), seconds=limits.seconds,
-        )  # fmt: skip
+            self.program,
+            self.reward,
+            self.context_pool,
+            journal or runs.Journal(),
+            metrics,
+            routing.paths,
+            self._initial_states,
+            seed=values_at(self.program, targets),
+            seconds=limits.seconds,
+        )
         pool = CandidatePool(runner.seed, examples["validation"])
         ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
         bench = Bench(
-            ledger, runner, routing, targets=targets, examples=examples, outputs=dict(self._binding.outputs).values(),
-            run_seed=self.seed if optimizer.seed is None else optimizer.seed, optimizer=optimizer,
-        )  # fmt: skip
+            ledger,
+            runner,
+            routing,
+            targets=targets,
+            examples=examples,
+            outputs=dict(self._binding.outputs).values(),
+            run_seed=self.seed if optimizer.seed is None else optimizer.seed,
+            optimizer=optimizer,
+        )
         return TrainingRun(bench, ledger, runner)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
@@ -834,10 +896,12 @@ class Trainer:
         """
         found = batches.batches_of(eval_data, num_batch)
         rows = (row for batch in found for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
-        metrics, most = listed(eval_metric), self.places.size
+        metrics, most = as_list(eval_metric), self.context_pool.size
         options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
         with self.watch_rows():
-            return await evaluation.evaluate_on(self.program, rows, None, self.places, self._first, **options)
+            return await evaluation.evaluate_on(
+                self.program, rows, None, self.context_pool, self._initial_states, **options
+            )
 
     @needs_its_steps
     async def predict(
@@ -870,10 +934,15 @@ class Trainer:
         for number, batch in enumerate(batches.batches_of(eval_data, num_batch)):
             rows = self.wrap_rows(batches.rows_of(batch, filling=False))
             with self.watch_rows():
-                outputs = await evaluation.predicted(
-                    self.program, rows, on_error=on_error, concurrency=self.places.size, progress=False,
-                    places=self.places, first=self._first,
-                )  # fmt: skip
+                outputs = await evaluation.predict_rows(
+                    self.program,
+                    rows,
+                    on_error=on_error,
+                    concurrency=self.context_pool.size,
+                    progress=False,
+                    context_pool=self.context_pool,
+                    initial_states=self._initial_states,
+                )
             yield outputs, number, batch
 
 

@@ -10,7 +10,7 @@ from dask.distributed import Client, LocalCluster
 
 import synmod as sm
 from synmod.testing import ScriptedLM
-from synmod.train import Batch, Several, Trainer
+from synmod.train import Batch, PositionalInputs, Trainer
 from tests.distribute import parts
 from tests.distribute.parts import Desk, Joined, Loud, Ticket, is_loud, length
 
@@ -69,7 +69,7 @@ async def test_rows_of_every_form(executor):
     rows = [({"text": "a"}, Desk(desk="billing")), ({"words": "b"}, None), (Ticket(text="c"), ["x"])]
     evaluation = await both(program, rows, executor)
     assert [result.error is None for result in evaluation.results] == [True, False, True]
-    await both(Joined(), [sm.Example(None, Several([Ticket(text="a"), Desk(desk="billing")]))], executor)
+    await both(Joined(), [sm.Example(None, PositionalInputs([Ticket(text="a"), Desk(desk="billing")]))], executor)
 
 
 async def test_values_in_force_go_along(executor):

@@ -4,8 +4,15 @@ from hypothesis import given, strategies as st
 
 import synmod as sm
 from synmod.data import dump_json, parse_json
-from synmod.distribute.executor import pack_nest, ran_from_json, ran_to_json, row_from_json, row_to_json, unpack_nest
-from synmod.train import CallRecord, Example, ExampleError, Ran, Several
+from synmod.distribute.executor import (
+    outcome_from_json,
+    outcome_to_json,
+    pack_nest,
+    row_from_json,
+    row_to_json,
+    unpack_nest,
+)
+from synmod.train import CallRecord, Example, ExampleError, PositionalInputs, RunOutcome
 from tests.distribute.parts import Ticket
 
 LEAVES = (
@@ -18,7 +25,7 @@ NESTS = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.tuples(inner, inner)
-        | st.tuples(inner).map(Several)
+        | st.tuples(inner).map(PositionalInputs)
         | st.dictionaries(st.text(max_size=3), inner, max_size=3)
     ),
     max_leaves=4,
@@ -54,7 +61,7 @@ def test_a_row_crosses(inputs, target, extra):
 
 def test_what_became_of_a_run_crosses():
     """All that an evaluation or a rollout is made of; a failure keeps its text."""
-    ran = Ran(
+    outcome = RunOutcome(
         outputs=Ticket(text="a").to_json_data_model(),
         feedback=sm.scope.Feedback(0.1 + 0.2, "so", {"text": "a"}, {"writer": "shorter"}, objectives={"zeal": 0.5}),
         failure=ValueError("no"),
@@ -66,12 +73,12 @@ def test_what_became_of_a_run_crosses():
         calls=(CallRecord("0", None, "writer", {"text": "a"}, None, "ValueError: no"),),
         values={"length": 3.0},
     )
-    again = ran_from_json(crossed(ran_to_json(ran)))
+    again = outcome_from_json(crossed(outcome_to_json(outcome)))
     assert str(again.failure) == "ValueError: no"
-    again.failure = ran.failure
-    assert again == ran
+    again.failure = outcome.failure
+    assert again == outcome
 
 
 def test_an_empty_run_crosses():
     """What was not there is not there."""
-    assert ran_from_json(crossed(ran_to_json(Ran()))) == Ran()
+    assert outcome_from_json(crossed(outcome_to_json(RunOutcome()))) == RunOutcome()

@@ -138,7 +138,7 @@ def test_a_tie_goes_to_the_older_one():
             await bench.evaluate(with_rules(bench.seed, f"line {name}"), bench.validation)
 
     asyncio.run(main())
-    assert [known.state["0/instructions"].value for known in ledger.pool.ranking()] == ["line b", "line a"]
+    assert [known.state["0/instructions"].value for known in ledger.pool.best_first()] == ["line b", "line a"]
     assert [each.id for each in ledger.pool.candidates()] == ["c0", "c1", "c2"]
 
 

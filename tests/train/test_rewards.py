@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 import synmod as sm
 from synmod.scope import BoundReward
 from synmod.testing import FunctionLM, ScriptedLM
-from synmod.train.rewards import OFFERED, reward_from
+from synmod.train.rewards import REWARD_ARGUMENTS, reward_from
 
 R = sm.rewards
 
@@ -56,7 +56,7 @@ def brief(outputs):
 async def feedback_of(reward, y_true, y_pred, **offered):
     """What a scorer gets of a reward."""
     given = {"target": y_true, "outputs": y_pred, "inputs": None, "example_id": "0", "extra": {}, **offered}
-    return await BoundReward(reward, OFFERED)(**given)
+    return await BoundReward(reward, REWARD_ARGUMENTS)(**given)
 
 
 def out(label="billing", **fields):
@@ -262,7 +262,7 @@ async def test_a_judge_sees_the_images_that_are_declared():
     lm = ScriptedLM([{"critique": "", "score": 1.0}])
     judge = R.LMAsJudge(lm)
     inputs, outputs = (x.to_json_data_model() for x in (Pair(before=first, note="n"), second))
-    await BoundReward(judge, OFFERED)(inputs=inputs, outputs=outputs, target=None)
+    await BoundReward(judge, REWARD_ARGUMENTS)(inputs=inputs, outputs=outputs, target=None)
     text, *parts = lm.requests[0].messages[-1]["content"]
     assert ("(image 2)" in text["text"], "base64" in text["text"]) == (True, False)
     assert [part["image_url"]["url"][-4:] for part in parts] == ["YQ==", "Yg=="]
@@ -300,7 +300,7 @@ async def test_a_judge_reads_what_it_judges_and_what_its_scale_means(scale, ends
     """Each of inputs, outputs and target that is there is explained, and so are critique and score."""
     for target in ({"label": "Lyon"}, None):
         lm = ScriptedLM([{"critique": "", "score": 1}])
-        judge = BoundReward(R.LMAsJudge(lm, scale=scale), OFFERED)
+        judge = BoundReward(R.LMAsJudge(lm, scale=scale), REWARD_ARGUMENTS)
         await judge(inputs=Query(question="?").to_json_data_model(), outputs=out(), target=target)
         system = lm.requests[0].messages[0]["content"]
         assert ("- inputs: what" in system, "- outputs: what" in system) == (True, True)

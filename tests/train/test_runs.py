@@ -172,7 +172,7 @@ def test_a_folder_has_one_holder(tmp_path):
     """A second process is told the first one's number; a lock dies with its holder."""
     code = (
         f"import asyncio, sys, time\nsys.path[:0] = [{os.getcwd()!r}]\nimport synmod as sm\n"
-        f"async def main():\n  async with sm.Run({str(tmp_path)!r}).opened({{}}, 'x'):\n"
+        f"async def main():\n  async with sm.Run({str(tmp_path)!r}).open_journal({{}}, 'x'):\n"
         "    print('held', flush=True)\n    time.sleep(60)\nasyncio.run(main())"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -187,9 +187,9 @@ def test_a_folder_has_one_holder(tmp_path):
 
     async def twice():
         run = sm.Run(tmp_path / "other")
-        async with run.opened({}, "x"):
+        async with run.open_journal({}, "x"):
             with pytest.raises(sm.RunError, match=f"process {os.getpid()}"):
-                async with run.opened({}, "x"):
+                async with run.open_journal({}, "x"):
                     pass
 
     asyncio.run(twice())
