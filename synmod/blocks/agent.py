@@ -12,6 +12,7 @@ from synmod.module import Module
 from synmod.registry import register_own
 
 from . import checks
+from .conversation import Conversation, open_calls
 from .generator import Generator, GeneratorOptions, M, check_params
 from .tools import Tool, is_result
 
@@ -34,17 +35,23 @@ class Agent(Generator[M]):
         max_tool_calls: Maximum number of runs of tools. Of a reply that calls more than are left, none runs.
         parallel_tools: How many of the tools called in one reply run at once; True is 8, False one after the other.
         budget: Limits for one run, including what its tools use: `calls`, `tokens`, `cost_usd` of models, `tool_calls`.
+        return_messages: Whether the output has, after the fields of the answer, `messages`: the conversation, which may
+            be given back as the next inputs. Without a data model the output is then `ChatMessages`.
+        resume_calls: Whether inputs may end in tool calls without a result, which then run first. Leave it out where
+            others supply the conversation: an appended turn could run any of the tools.
         on_tool_error: Whether the model receives an error of a tool (`"report"`) or the run fails (`"raise"`); None
             reports each `ToolError` and raises all others.
         **options: Keyword arguments of `Generator`. A `tool_choice` that forces a call applies to the first step.
 
     Schemas:
         inputs: any data model
-        outputs: as for `Generator`
+        outputs: as for `Generator`; with `return_messages` also `messages`
 
     Raises:
         ConfigError: There are no tools, two have one name, a module does not declare one input, or an argument is
-            invalid; also as for `Generator`.
+            invalid; the answer has a field `messages` beside `return_messages`; also as for `Generator`.
+        DataError: When called: a conversation among the inputs has tool calls without a result, which `resume_calls`
+            does not allow, that are not at its end, or that cannot be run; names the index of the turn.
         AgentLimitError: When called: no answer after `max_steps` model calls, more than `max_tool_calls` tools are
             called, or the budget is spent; has the messages.
         BudgetExceeded: When called: an enclosing `sm.budget` is spent; has the messages, too.
@@ -80,6 +87,8 @@ class Agent(Generator[M]):
         parallel_tools: int = _AT_ONCE,
         budget: Mapping[str, float] | None = None,
         on_tool_error: Literal["report", "raise"] | None = None,
+        return_messages: bool = False,
+        resume_calls: bool = False,
         **options: Unpack[GeneratorOptions],
     ) -> None:
         check_params(type(self), options)
@@ -98,6 +107,14 @@ class Agent(Generator[M]):
         self.budget = None if budget is None else dict(budget)
         self._run_budget()
         self.on_tool_error = checks.one_of("Agent", "on_tool_error", on_tool_error, ("report", "raise", None))
+        self.return_messages, self.resume_calls = return_messages, resume_calls
+        if return_messages:
+            conversation = data.symbol(data.schema_of(data.ChatMessages), data.ChatMessages)
+            answer = self._form.reply
+            if answer is not None and "messages" in answer:
+                remedy = "rename it, or leave return_messages out"
+                raise errors.ConfigError(f"Agent: the answer has a field 'messages' of its own; {remedy}.")
+            self._declare_output(conversation if answer is None else data.ops.concat(answer, conversation))
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
         """Call the model and the tools in turn until there is an answer.
@@ -118,30 +135,48 @@ class Agent(Generator[M]):
         """
         if data.is_symbolic(inputs):  # a trace, to build the modules among the tools
             return await self.compute_output_spec(inputs)
-        messages: list[lm.Message] = self._prompt(inputs)
-        left = self.max_tool_calls
+        conversation = self._conversation(inputs)
         with self._run_budget() as account:
             try:
-                for step in range(self.max_steps):
-                    free = {"tool_choice": "auto"} if step and self.tool_choice not in (None, "auto", "none") else {}
-                    reply = await self._reply(messages, self._functions, **free)
-                    if not reply.tool_calls:
-                        return self._result(inputs, reply)
-                    messages = [*messages, *lm.turns(reply.message)]
-                    if step + 1 < self.max_steps:  # else the results would not be read
-                        left -= len(reply.tool_calls)
-                        if left < 0:
-                            most = f"{-left} more than are left of max_tool_calls={self.max_tool_calls}"
-                            limit = f"one reply calls {len(reply.tool_calls)} tools, {most}, so none of them ran"
-                            raise self._limit_error(limit, messages)
-                        messages += await self._results(reply.tool_calls)
+                reply = await self._last_reply(conversation)
             except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:
-                    error.messages = tuple(messages)
+                    error.messages = tuple(conversation.sent())
                     raise
-                raise errors.AgentLimitError(str(error), messages) from None
+                raise errors.AgentLimitError(str(error), conversation.sent()) from None
+        outputs: Any = self._outputs(reply)
+        if self.return_messages:
+            messages = conversation.to_output()
+            outputs = messages if self._form.reply is None else data.ops.concat(outputs, messages)
+        return self._result(inputs, outputs)
+
+    async def _last_reply(self, conversation: Conversation) -> lm.LMReply:
+        """Call the model and the tools in turn, and add their turns to a conversation, until there is an answer.
+
+        Raises:
+            AgentLimitError: No answer after `max_steps` model calls, or more than `max_tool_calls` tools are called.
+            DataError: The conversation has tool calls without a result, which do not run.
+        """
+        calls: Sequence[data.ToolCall] = open_calls(
+            conversation.turns(), self._functions or (), resume=self.resume_calls
+        )
+        left, free = self.max_tool_calls, {}
+        for _ in range(self.max_steps):
+            if calls:
+                left -= len(calls)
+                if left < 0:
+                    most = f"{-left} more than are left of max_tool_calls={self.max_tool_calls}"
+                    limit = f"one reply calls {len(calls)} tools, {most}, so none of them ran"
+                    raise self._limit_error(limit, conversation.sent())
+                conversation.later += await self._results(calls)
+                free = {} if self.tool_choice in (None, "auto", "none") else {"tool_choice": "auto"}
+            reply = await self._reply(conversation.sent(), self._functions, **free)
+            conversation.later += lm.turns(reply.message)
+            if not reply.tool_calls:
+                return reply
+            calls = reply.tool_calls  # those of the last step do not run: nobody would read their results
         limit = f"no answer after max_steps={self.max_steps} calls of the model"
-        raise self._limit_error(limit, messages)
+        raise self._limit_error(limit, conversation.sent())
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
@@ -170,20 +205,13 @@ class Agent(Generator[M]):
 
         async def work() -> None:
             for index, call in pending:  # shared: each worker takes the next call
-                results[index] = await self._tool_result(call)
+                results[index] = await self._result_turn(call)
 
         await flow.together(*[work] * min(self.parallel_tools, len(calls)))
-        turns = [
-            {"role": "tool", "tool_call_id": call.id, "content": text}
-            for call, (text, _) in zip(calls, results, strict=True)
-        ]
-        content = list[Json]()
-        for call, (_, media) in zip(calls, results, strict=True):
-            content += [f"In the result of {call.name}, call {call.id}:", *media] if media else []
-        return [*lm.turns([*turns, {"role": "user", "content": content}] if content else turns)]
+        return [*lm.turns(results)]
 
-    async def _tool_result(self, call: data.ToolCall) -> tuple[str, list[Json]]:
-        """Run one tool; return its result as text, or the error to report, and the media in the result."""
+    async def _result_turn(self, call: data.ToolCall) -> dict[str, Json]:
+        """Run one tool; return the turn with its result, media as parts after its text, or with the error to report."""
         media = list[Json]()
         try:
             output = _plain(await self._run(self.tools[call.name], call), media)
@@ -192,7 +220,8 @@ class Agent(Generator[M]):
             if way == "raise" or scope.caused_by_enclosing_limit(error):
                 raise
             output = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
-        return lm.guard_text(mend(output if isinstance(output, str) else data.dump_json(output))), media
+        text = mend(output if isinstance(output, str) else data.dump_json(output))
+        return {"role": "tool", "tool_call_id": call.id, "content": [text, *media] if media else text}
 
     async def _run(self, tool: Module, call: data.ToolCall) -> Any:
         """Run one tool; return its output.

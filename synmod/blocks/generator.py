@@ -13,6 +13,8 @@ from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, Sy
 from synmod.leaves import Json, frozen
 from synmod.module import InVariable, Module, ModuleOptions
 
+from .conversation import Conversation
+
 M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(lm.SAMPLING)
@@ -154,7 +156,7 @@ class Generator(Module, Generic[M]):
     """
 
     graph_ignored: ClassVar[frozenset[str]] = frozenset(
-        {"_form", "_layout", "_settings", "_return_inputs", "output_spec"}
+        {"_form", "_layout", "_output", "_settings", "_return_inputs", "output_spec"}
     )
 
     _opening: ClassVar[str] = ""
@@ -273,8 +275,13 @@ class Generator(Module, Generic[M]):
             description="Inputs, each with the outputs that it should have.",
         )
         self._note_variables(originals)
-        if not return_inputs:
-            self.output_spec = form.output
+        self._declare_output(form.output)
+
+    def _declare_output(self, output: data.SymbolicDataModel) -> None:
+        """Declare the output without the inputs."""
+        self._output = output
+        if not self._return_inputs:
+            self.output_spec = output
 
     def _note_variables(self, originals: Mapping[str, Any]) -> None:
         """Mark the recorded arguments that Variables hold, which files keep in the state alone."""
@@ -300,12 +307,12 @@ class Generator(Module, Generic[M]):
             DataError: The inputs have audio at a URL, which messages do not support.
             ModelError: The model call failed; as BadReplyError also where the class of the output refuses the reply.
         """
-        return self._result(inputs, await self._reply(self._prompt(inputs)))
+        return self._result(inputs, self._outputs(await self._reply(self._prompt(inputs))))
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the declared output as a symbol; with `return_inputs` after the fields of the inputs."""
         self._refuse_nest(inputs)
-        return data.ops.concat(inputs, self._form.output) if self._return_inputs else self._form.output
+        return data.ops.concat(inputs, self._output) if self._return_inputs else self._output
 
     def check_examples(self, where: str = "") -> None:
         """Check that the model would see examples, before an optimizer pays for any.
@@ -359,15 +366,21 @@ class Generator(Module, Generic[M]):
         schema = None if reply is None else data.schema_of(reply)
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
 
-    def _result(self, inputs: Any, reply: lm.LMReply) -> Any:
-        """Return the result of a call, with the inputs if requested, for a reply."""
-        outputs = self._outputs(reply)
+    def _result(self, inputs: Any, outputs: Any) -> Any:
+        """Return the result of a call: its outputs, after the inputs if requested."""
         return data.ops.concat(inputs, outputs) if self._return_inputs else outputs
 
     def _prompt(self, inputs: Any) -> list[lm.Message]:
         """Return the prompt, with the present values of the Params."""
         self._refuse_nest(inputs)
         return self._layout.render(self.instructions.value, self.examples.value, frozen(inputs), data.schema_of(inputs))
+
+    def _conversation(self, inputs: Any) -> Conversation:
+        """Return the conversation that begins with the inputs."""
+        prompt, values, schema = self._prompt(inputs), frozen(inputs), data.schema_of(inputs)
+        return Conversation(
+            prompt, *self._layout.turns_of(self.instructions.value, self.examples.value, values, schema)
+        )
 
     def _outputs(self, reply: lm.LMReply) -> data.JsonDataModel[Any]:
         """Return the output for a valid reply."""

@@ -21,15 +21,15 @@ from .limits import Limit
 from .options import (
     MODEL_STRING, SAMPLING, Sampling, check_structured, environment_secrets, check_sampling,
 )
-from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, guard_text, instructions_in, jinja_prompt
+from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, guard_text, guard_turn, instructions_in, jinja_prompt
 from .words import (
     alternatives, default_instructions, fields_of, in_order, input_fields, json_text, resolve_ref, without_media,
 )
 from .records import (
     Adapter, Attempt, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, estimate_text,
-    estimate_usage, message, request_content, turns,
+    estimate_tokens, estimate_usage, message, request_content, turn_to_keep, turns,
 )
-from .replies import function_schema, function_schemas
+from .replies import faults_of_calls, function_schema, function_schemas
 
 __all__ = [
     "LAYOUTS", "MODEL_STRING", "REPAIR_OPENING", "SAMPLING", "Adapter", "Attempt", "EmbeddedModels", "EmbeddingModel",
@@ -37,9 +37,10 @@ __all__ = [
     "Limit", "Message", "NoConnection", "Sampling", "SharedModel", "Slots", "TextRules", "Usage", "alternatives",
     "chat_body", "check_sample", "check_sampling", "check_structured", "current_language_model", "current_sample",
     "current_stand_ins", "default_instructions", "default_language_model", "environment_secrets", "estimate_text",
-    "estimate_usage", "fields_of", "function_schema", "function_schemas", "guard_text", "http_error", "in_order",
+    "estimate_tokens", "estimate_usage", "faults_of_calls", "fields_of", "function_schema", "function_schemas",
+    "guard_text", "guard_turn", "http_error", "in_order",
     "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "model_of_kind",
     "models_in_force", "reply_of", "request_content", "resolve_embedding_model", "resolve_model", "resolve_ref",
-    "sample_number", "set_default_language_model", "stream", "text_rules", "turns", "unbound_model",
+    "sample_number", "set_default_language_model", "stream", "text_rules", "turn_to_keep", "turns", "unbound_model",
     "use_language_models", "without_media",
 ]

@@ -436,12 +436,7 @@ class Layout:
             DataError: The prompt function returned something other than messages.
             DataError: An input is a sound given by its address, which no message can hold.
         """
-        key = (instructions, id(examples), id(input_schema))
-        constant = self._constants.get(key)
-        if constant is None:
-            if len(self._constants) >= _MOST_CONSTANTS:
-                self._constants = {}
-            constant = self._constants[key] = self._constant(instructions, examples, input_schema)
+        constant = self._constant_for(instructions, examples, input_schema)
         conversation, values = (), inputs
         if constant.conversation:
             conversation = self._conversation(inputs[_MESSAGES])
@@ -461,6 +456,31 @@ class Layout:
         if media:
             return [*constant.start, *turns({"role": "user", "content": [user, *media]}), *conversation]
         return [*constant.start, *_turn_of("user", user), *conversation]
+
+    def turns_of(
+        self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
+    ) -> tuple[tuple[Message, ...], bool]:
+        """Return the turns that the inputs stand for, and whether the prompt ends with them, each as a turn.
+
+        Those of a conversation among the inputs, as they were given; else one turn of the user. The arguments are those
+        of `render`.
+        """
+        if self._constant_for(instructions, examples, input_schema).conversation:
+            messages = inputs[_MESSAGES]
+            return turns(messages) if messages else (), self._prompt is None
+        return (input_turn(inputs, input_schema),), False
+
+    def _constant_for(
+        self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]
+    ) -> "_Constant":
+        """Return the part of a prompt that does not depend on the inputs; rendered once."""
+        key = (instructions, id(examples), id(input_schema))
+        constant = self._constants.get(key)
+        if constant is None:
+            if len(self._constants) >= _MOST_CONSTANTS:
+                self._constants = {}
+            constant = self._constants[key] = self._constant(instructions, examples, input_schema)
+        return constant
 
     def _constant(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Constant:
         """Render what does not depend on the inputs."""

@@ -27,6 +27,8 @@ _FIELDS: Final = {
     **dict.fromkeys(("tool_calls", "thinking_blocks"), list),
 }
 _KNOWN: Final = frozenset({"role", "content", "name", "refusal", "tool_call_id", "tool_calls"})
+_AUTHOR: Final = "written_by"
+"""Key of a turn as JSON keeps it: the provider that wrote the keys beside the known ones; it is never sent."""
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
@@ -141,6 +143,9 @@ def _turn(item: Any, index: int) -> Message:
     turn |= {key: value for key, value in json.items() if value is not None}
     if is_array(content):
         turn["content"] = frozen_list(_part(part, f"{where}: content[{place}]") for place, part in enumerate(content))
+    if role == "assistant" and isinstance(turn.get(_AUTHOR), str):
+        author = turn.pop(_AUTHOR)
+        return set_author(message(**turn), (author, None))
     return message(**turn)
 
 
@@ -148,6 +153,14 @@ def set_author(turn: Message, author: tuple[str, str | None]) -> Message:
     """Return a new turn with its author: the provider and address of the server that wrote it."""
     turn._author = author
     return turn
+
+
+def turn_to_keep(turn: Message) -> FrozenDict:
+    """Return a turn as JSON keeps it: with the provider that wrote it, if it has keys for that provider alone."""
+    author = getattr(turn, "_author", None)
+    if author is None or turn["role"] != "assistant" or _portable_turn(turn) == turn:
+        return turn
+    return frozen_dict({**turn, _AUTHOR: author[0]})
 
 
 def turns_for(
@@ -169,9 +182,37 @@ def turns_for(
             author = servers[0]
         return author != server
 
-    return tuple(
-        [_portable_turn(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
-    )
+    turns = [_portable_turn(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
+    if any(turn["role"] == "tool" and not isinstance(turn["content"], str) for turn in turns):
+        turns = _with_media_after_results(turns, takes_media=server[1] is None and server[0] in _TAKE_MEDIA)
+    return tuple(turns)
+
+
+_TAKE_MEDIA: Final = ("anthropic", "bedrock")
+"""Providers that take images and files in the result of a tool; others take them from the user alone."""
+
+
+def _with_media_after_results(turns: Sequence[Message], *, takes_media: bool) -> list[Message]:
+    """Return turns with the media in results of tools in a turn of the user after them, unless they are taken there."""
+    stays = ("text", "file", "image_url") if takes_media else ("text",)
+    names, moved, sent = dict[str, str](), list[Json](), list[Message]()
+    for turn in turns:
+        content, call = turn["content"], str(turn.get("tool_call_id"))
+        if turn["role"] != "tool":
+            if moved:
+                sent.append(message("user", frozen_list(moved)))
+                moved = []
+            names |= {call["id"]: call["function"]["name"] for call in turn.get("tool_calls") or ()}
+        elif is_array(content) and (media := [part for part in content if part["type"] not in stays]):
+            where = f"In the result of {names.get(call, 'a tool')}, call {call}:"
+            moved += [frozen_dict({"type": "text", "text": where}), *media]
+            left = [part for part in content if part["type"] in stays]
+            is_text = all(part["type"] == "text" for part in left)
+            rest: Json = "\n".join(part["text"] for part in left) if is_text else frozen_list(left)
+            fields: dict[str, Any] = {**turn, "content": rest}
+            turn = message(**fields)
+        sent.append(turn)
+    return [*sent, message("user", frozen_list(moved))] if moved else sent
 
 
 def _portable_turn(turn: Message) -> Message:

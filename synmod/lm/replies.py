@@ -176,15 +176,23 @@ def _call_of(item: Any) -> ToolCall:
     return ToolCall.model_validate({**fields, "id": call_id, "type": "function", "function": own})
 
 
-def _faults_of_calls(reply: LMReply, request: LMRequest) -> tuple[tuple[str, str], ...]:
-    """Return the faults of the tool calls of a reply, as (pointer, text); none if each can be run."""
-    functions = [tool["function"] for tool in request.tools or ()]
-    choice = request.tool_choice["function"]["name"] if is_object(request.tool_choice) else None
+def faults_of_calls(
+    calls: Sequence[ToolCall], tools: Sequence[Json] | None, tool_choice: Json = None
+) -> tuple[tuple[str, str], ...]:
+    """Return the faults of tool calls, as (pointer, text); none if each can be run.
+
+    Args:
+        calls: The calls.
+        tools: The function schemas of the tools on offer.
+        tool_choice: The choice of one of them, where it must be called.
+    """
+    functions = [tool["function"] for tool in tools or ()]
+    choice = tool_choice["function"]["name"] if is_object(tool_choice) else None
     parameters: dict[str, Schema] = {function["name"]: function["parameters"] for function in functions}
     if not parameters:
         return (("", "the model called a tool, and the call offered none"),)
     faults: list[tuple[str, str]] = []
-    for index, call in enumerate(reply.tool_calls):
+    for index, call in enumerate(calls):
         where = f"/tool_calls/{index}/arguments"
         if call.name not in parameters:
             hint = did_you_mean(call.name, parameters)
@@ -322,7 +330,7 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
     if reply.finish_reason == "content_filter":
         return Read(None, "refused")
     if reply.tool_calls:
-        faults = _faults_of_calls(reply, request)
+        faults = faults_of_calls(reply.tool_calls, request.tools, request.tool_choice)
         reason = "length" if reply.finish_reason == "length" else "tool"
         return Read(None, reason if faults else "", faults)
     if request.tool_choice == "required" or is_object(request.tool_choice):
