@@ -2,7 +2,7 @@
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
 `lm`, `embedded` and `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`, `program`,
-`distribute`; `testing` is beside them. Importing it loads no provider, no validator and no event library.
+`distribute`, `serving`; `testing` is beside them. Importing it loads no provider, no validator and no event library.
 """
 
 # `All`, `Any`, `Not`, `Path` and `Schema` are exported by their aliases: a star import would hide common words
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from synmod import (
     blocks, cache, data, distribute, embedded, errors, flow, lm, module, optimizers, program, retrieval, saving, scope,
-    skip, train, tree, view,
+    serving, skip, train, tree, view,
 )
 from synmod.blocks import (
     Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
@@ -49,6 +49,7 @@ from synmod.scope import (
     CallFrame, Feedback, Hook, Usage, budget, current_call, current_phase, current_scope, deadline, hooks, hooks_lib,
     phase, time_left, trace, track_rewards, track_usage,
 )
+from synmod.serving import serve
 from synmod.train import (
     Batch, Batches, BatchEndParam, Budget, CallRecord, Candidate, Comparison, Context, Evaluation, Example,
     ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Run, Trainer, callbacks, evaluate,
@@ -90,9 +91,10 @@ __all__ = [
     "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools",
     "merge", "merge_context", "metrics", "module", "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop",
     "program", "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
-    "save_variables", "saving", "scope", "set_attributes", "set_default_language_model", "set_metadata", "skip",
-    "split", "split_context", "state", "static", "stream", "time_left", "trace", "track_rewards", "track_usage",
-    "train", "tree", "update", "update_context", "use_language_models", "using", "variables", "view",
+    "save_variables", "saving", "scope", "serve", "serving", "set_attributes", "set_default_language_model",
+    "set_metadata", "skip", "split", "split_context", "state", "static", "stream", "time_left", "trace",
+    "track_rewards", "track_usage", "train", "tree", "update", "update_context", "use_language_models", "using",
+    "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -111,6 +112,12 @@ class OpenTelemetry(Hook):
             _, span, token = self._lm_calls.pop(id(event.request), (None, None, None))
         if span is not None:
             self._close(span, token, _reply_attributes(event, content=self._content), event.exception)
+
+    def server_span(self, name: str, headers: Mapping[str, str]) -> AbstractContextManager[Span]:
+        """Return a block with the span of a request, below the span that its `traceparent` header names."""
+        from opentelemetry.propagate import extract
+
+        return self._tracer.start_as_current_span(name, context=extract(headers), kind=self._api.SpanKind.SERVER)
 
     def _open(self, name: str, kind: Any, parent_id: str | None, attributes: Mapping[str, Any]) -> Span:
         """Start a span below that of the nearest call that has one, else below the current span of the application."""

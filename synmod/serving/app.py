@@ -1,0 +1,253 @@
+"""The ASGI application of `sm.serve`: routes, and the way of each call from the door to its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+from synmod import errors, lm, scope
+from synmod.scope.frame import ambient
+
+from . import pages
+from .chat import answer_chat, list_models
+from .doors import Doors
+from .endpoints import ServedProgram, endpoints_from, find_endpoint, outputs_json
+from .exchange import Exchange
+from .load import Counters, Places
+from .refusals import CLIENT_LEFT, ClientLeft, GoingDown, Refusal, refusal_of, refuse_inputs
+
+Handler: TypeAlias = Callable[["Application", Exchange, str | None], Awaitable[None]]
+
+
+class Application:
+    """The ASGI application; see `sm.serve` for the arguments.
+
+    Attributes:
+        endpoints: The programs by name.
+        in_flight: The requests whose calls have not ended.
+        is_stopping: Whether new calls are refused.
+    """
+
+    def __init__(self, program: Any, doors: Doors, places: Places, **settings: Any) -> None:
+        self.endpoints = endpoints_from(program)
+        self.title: str = settings["title"] or next(iter(self.endpoints))
+        self.doors, self.places, self.metrics = doors, places, Counters()
+        self.max_body: int = settings["max_body"]
+        self.details: bool = settings["details"]
+        self._timeout_s: float = settings["timeout_s"]
+        self._budget: Mapping[str, Any] | None = settings["budget"]
+        self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
+        self.in_flight: set[Exchange] = set()
+        self.is_stopping = False
+
+    async def __call__(self, asgi: Any, receive: Any, send: Any) -> None:
+        """Answer one connection of ASGI."""
+        if asgi["type"] == "http":
+            await self._answer(Exchange(asgi, receive, send))
+        elif asgi["type"] == "lifespan":
+            for what in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{what}.complete"})
+        else:
+            await receive()
+            await send({"type": "websocket.close"})
+
+    async def _answer(self, x: Exchange) -> None:
+        """Answer one request, whatever happens, and count it."""
+        began = time.perf_counter()
+        budgets: tuple[Any, ...] = ()
+        try:
+            try:
+                self.doors.check(x.scope, x.path, x.headers)
+                handler, name = _find_handler(x)
+                with ExitStack() as blocks:
+                    if x.scope["method"] == "POST":
+                        self._open_blocks(blocks, x)
+                        budgets = getattr(ambient(), "budgets", ())
+                    await handler(self, x, name)
+            except ClientLeft:
+                raise
+            except Exception as error:  # noqa: BLE001  # each becomes an answer
+                await x.refuse(refusal_of(error, x.request_id, budgets))
+        except ClientLeft:
+            x.status = CLIENT_LEFT
+        finally:
+            self.metrics.count(x.program, x.route, x.status, time.perf_counter() - began, x.usage)
+
+    def _open_blocks(self, blocks: ExitStack, x: Exchange) -> None:
+        """Open what surrounds a call: its deadline, budget, hooks and usage."""
+        blocks.enter_context(scope.deadline(self._timeout_s))
+        if self._budget is not None:
+            blocks.enter_context(scope.budget(**self._budget))
+        for hook in self._hooks:
+            if isinstance(hook, scope.hooks_lib.OpenTelemetry):
+                blocks.enter_context(hook.server_span(f"{x.scope['method']} {x.route}", x.headers))
+        if self._hooks:
+            blocks.enter_context(scope.hooks(*self._hooks))
+
+    @asynccontextmanager
+    async def place(self, x: Exchange) -> AsyncGenerator[None]:
+        """Hold a place for a call in a block, and measure what it uses.
+
+        Raises:
+            Refusal: The queue is full, or the server is going down.
+        """
+        if self.is_stopping:
+            raise GoingDown
+        self.in_flight.add(x)
+        with scope.track_usage() as usage:
+            try:
+                async with self.places.take():
+                    yield
+            finally:
+                x.usage = usage.total()
+                self.in_flight.discard(x)
+
+    def check_room(self) -> None:
+        """Raise Refusal where no call can begin or wait: before its body is read."""
+        if self.is_stopping:
+            raise GoingDown
+        self.places.check_room()
+
+    def find(self, x: Exchange, name: Any) -> ServedProgram:
+        """Return the endpoint that a request names.
+
+        Raises:
+            Refusal: There is none.
+        """
+        try:
+            endpoint = find_endpoint(self.endpoints, name)
+        except LookupError as error:
+            raise Refusal(404, f"{error.args[0]}") from None
+        x.program = endpoint.name
+        return endpoint
+
+    async def read_call(self, x: Exchange, name: str | None) -> tuple[ServedProgram, Any]:
+        """Return the endpoint and the inputs of a call.
+
+        Raises:
+            Refusal: The request is not a call, or there is no room for it.
+        """
+        endpoint = self.find(x, name)
+        self.check_room()
+        try:
+            return endpoint, endpoint.read_inputs(await x.read_json(self.max_body))
+        except errors.SchemaError as error:
+            raise refuse_inputs(error) from None
+
+    def begin_to_stop(self) -> None:
+        """Refuse new calls from now on."""
+        self.is_stopping = True
+
+    def cancel_rest(self) -> None:
+        """Cancel the calls that are still running; their clients get a 503."""
+        for x in [*self.in_flight]:
+            x.stop()
+
+
+def serve(
+    program: Any, *, token: str | bool | None, hosts: Any, cors: Any, concurrency: int, queue: int, **settings: Any
+) -> Any:
+    """Return the application, behind Starlette's middleware for pages of other origins if there are any."""
+    app = Application(program, Doors(token, hosts, cors), Places(concurrency, queue), **settings)
+    if not cors:
+        return app
+    from starlette.middleware.cors import CORSMiddleware
+
+    shown = ["x-request-id", "x-usage", "location", "retry-after"]
+    return CORSMiddleware(app, allow_origins=[*cors], allow_methods=["*"], allow_headers=["*"], expose_headers=shown)
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+async def _call(app: Application, x: Exchange, name: str | None) -> None:
+    """Answer a call with its outputs."""
+    endpoint, inputs = await app.read_call(x, name)
+
+    async def work() -> Any:
+        async with app.place(x):
+            return await endpoint.call(inputs)
+
+    outputs = await x.run_attended(work)
+    await x.answer(200, outputs_json(outputs))
+
+
+async def _stream(app: Application, x: Exchange, name: str | None) -> None:
+    """Answer a call with its events."""
+    endpoint, inputs = await app.read_call(x, name)
+
+    async def work() -> Any:
+        async with app.place(x), lm.stream(endpoint.call, inputs) as source:
+            answering = {module.path for module in endpoint.answering}
+            async for chunk in x.read_patiently(source):
+                if app.details or chunk.path in answering:
+                    of_call = {"path": chunk.path} if app.details else {}
+                    await x.send_event("chunk", {"text": chunk.text, "partial": chunk.partial, **of_call})
+        return source.result
+
+    outputs = await x.run_attended(work)
+    usage = None if x.usage is None else vars(x.usage)
+    await x.send_event("result", {"outputs": outputs_json(outputs), "usage": usage, "request_id": x.request_id})
+    await x.end_events()
+
+
+# -- the other routes --------------------------------------------------------------------------------------------------
+
+
+async def _health(_app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer that the process is alive."""
+    await x.answer(200, {"status": "alive"})
+
+
+async def _ready(app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer whether calls are taken."""
+    if app.is_stopping:
+        raise GoingDown
+    await x.answer(200, {"status": "ready"})
+
+
+async def _metrics(app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer with the numbers of the server."""
+    await x.answer(200, app.metrics.text(app.places), kind="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _openapi(app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer with the description of the routes."""
+    await x.answer(200, await pages.openapi(app.title, app.endpoints))
+
+
+_ROUTES: Final[dict[str, dict[str, Handler]]] = {
+    "/call": {"POST": _call},
+    "/stream": {"POST": _stream},
+    "/v1/chat/completions": {"POST": answer_chat},
+    "/v1/models": {"GET": list_models},
+    "/openapi.json": {"GET": _openapi},
+    "/health": {"GET": _health},
+    "/ready": {"GET": _ready},
+    "/metrics": {"GET": _metrics},
+}
+_NAMED: Final = {"/call", "/stream"}
+"""Routes that the name of a program may follow."""
+
+
+def _find_handler(x: Exchange) -> tuple[Handler, str | None]:
+    """Return the handler of a request, and the name in its path.
+
+    Raises:
+        Refusal: There is no such path, or it does not take the method.
+    """
+    route, name = x.path, None
+    if route not in _ROUTES:
+        route, _, name = route.rpartition("/")
+        if route not in _NAMED:
+            raise Refusal(404, f"There is nothing at {x.path[:200]!r}.")
+    x.route = route
+    methods = _ROUTES[route]
+    method = "GET" if x.scope["method"] == "HEAD" else x.scope["method"]
+    if method not in methods:
+        allowed = ", ".join(methods)
+        raise Refusal(405, f"{route} takes {allowed}.", {"allow": allowed})
+    return methods[method], name

@@ -1,0 +1,201 @@
+"""One HTTP request and its answer, over the three functions of ASGI."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from synmod.errors import DataError
+from synmod.leaves import Json, aio, parse_json
+from synmod.scope import Usage
+
+from .refusals import ClientLeft, GoingDown, Refusal
+
+T = TypeVar("T")
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_PING_S: Final = 15.0
+"""How long an event stream is silent before a comment keeps its connection open."""
+_LAST_WORDS_S: Final = 1.0
+"""How long the last event of a failed stream may take: its reader may have stopped to read."""
+
+
+def to_bytes(body: Any) -> bytes:
+    """Return compact JSON."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
+
+
+class Exchange:
+    """One request and its answer.
+
+    Args:
+        scope: The ASGI scope.
+        receive: The ASGI function that returns what the client sends.
+        send: The ASGI function that sends to the client.
+
+    Attributes:
+        headers: The headers of the request, names in lower case.
+        path: The path below the place where the application is mounted.
+        request_id: The client's `x-request-id`, or a new one.
+        route, program: The labels of the metrics.
+        status: The status of the answer, 0 before it begins.
+        usage: What the call has used; None before it began.
+        event: How an event is written: its name and JSON to bytes.
+        failure: How a failure is written as JSON.
+    """
+
+    def __init__(self, scope: Mapping[str, Any], receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        self.scope, self.receive, self._send = scope, receive, send
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        self.headers = dict(pairs)
+        if sum(name == "host" for name, _ in pairs) > 1:
+            self.headers["host"] = ""
+        path, root = scope["path"], scope.get("root_path", "")
+        self.path = path[len(root) :] or "/" if root and path.startswith(root) else path
+        sent_id = self.headers.get("x-request-id", "")
+        self.request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex
+        self.route = self.program = ""
+        self.status = 0
+        self.usage: Usage | None = None
+        self.event: Callable[[str, Any], bytes] = _event
+        self.failure: Callable[[Refusal], Any] = lambda refusal: refusal.problem(self.request_id)
+        if self.path.startswith("/v1/"):
+            self.event, self.failure = _data, Refusal.openai_error
+        self._group: aio.task_group | None = None
+
+    # -- the request --------------------------------------------------------------------------------------------------
+
+    async def read_body(self, most: int) -> bytes:
+        """Return the body of the request.
+
+        Raises:
+            Refusal: It is longer than `most` bytes.
+            ClientLeft: The client has gone.
+        """
+        length = self.headers.get("content-length", "")
+        body, has_more = bytearray(), True
+        too_long = length.isdecimal() and (len(length) > 18 or int(length) > most)
+        while has_more and not too_long:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            body += message.get("body", b"")
+            has_more, too_long = message.get("more_body", False), len(body) > most
+        if too_long:
+            raise Refusal(413, f"The body is longer than {most:,} bytes.", {"connection": "close"})
+        return bytes(body)
+
+    async def read_json(self, most: int) -> Json:
+        """Return the body of the request as JSON.
+
+        Raises:
+            Refusal: It is not JSON, of another type, or too long.
+            ClientLeft: The client has gone.
+        """
+        if self.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise Refusal(415, "The body must have the content type application/json.")
+        try:
+            return parse_json(await self.read_body(most))
+        except DataError as error:
+            raise Refusal(400, f"The body is not JSON that can be read: {error}"[:500]) from None
+
+    async def run_attended(self, work: Callable[[], Any]) -> Any:
+        """Return what `work` returns; cancel it when the client goes, or when `stop` is called.
+
+        Raises:
+            ClientLeft, GoingDown: Instead of the result.
+        """
+        try:
+            async with aio.task_group() as group:
+                self._group = group
+                group.start_soon(self._watch)
+                result = await work()
+                group.cancel()
+        finally:
+            self._group = None
+        return result
+
+    async def _watch(self) -> None:
+        """Raise ClientLeft once the client has gone."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        raise ClientLeft
+
+    def stop(self) -> None:
+        """Cancel the work under way: the server is going down."""
+        if self._group is not None:
+            self._group.start_soon(_raise_going_down)
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the status and the headers."""
+        all_headers = {"x-request-id": self.request_id, "cache-control": "no-store", **headers}
+        self.status = status
+        written = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in all_headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": written})
+
+    async def answer(
+        self, status: int, body: Any = None, headers: Mapping[str, str] | None = None, *, kind: str = "application/json"
+    ) -> None:
+        """Send a whole answer: bytes or a text as they are, anything else as JSON."""
+        content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else to_bytes(body)
+        own = {"content-type": kind, "content-length": str(len(content)), "x-content-type-options": "nosniff"}
+        if self.usage is not None:
+            own["x-usage"] = to_bytes(vars(self.usage)).decode()
+        await self.begin(status, {**own, **(headers or {})})
+        await self._send({"type": "http.response.body", "body": b"" if self.scope["method"] == "HEAD" else content})
+
+    async def send_event(self, name: str, body: Any) -> None:
+        """Send an event, and before the first one the head of the answer."""
+        await self.send_raw_event(self.event(name, body))
+
+    async def send_raw_event(self, event: bytes) -> None:
+        """Send the bytes of an event, and before the first one the head of the answer."""
+        if not self.status:
+            await self.begin(200, {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def read_patiently(self, source: AsyncIterator[T]) -> AsyncGenerator[T]:
+        """Yield the pieces of a stream; a comment keeps the connection open where none arrives for a while."""
+        while True:
+            piece: T | None = None
+            with aio.deadline_scope(_PING_S) as wait:
+                piece = await anext(source, None)
+            if wait.expired:
+                await self.send_raw_event(b": ping\n\n")
+            elif piece is None:
+                return
+            else:
+                yield piece
+
+    async def end_events(self) -> None:
+        """End a stream of events."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """Send a failure: as the answer, or as the last event of an answer that has begun."""
+        if not self.status:
+            kind = "application/problem+json" if "title" in (body := self.failure(refusal)) else "application/json"
+            await self.answer(refusal.status, body, refusal.headers, kind=kind)
+            return
+        with aio.deadline_scope(_LAST_WORDS_S):
+            await self.send_event("error", self.failure(refusal))
+            await self.end_events()
+
+
+def _event(name: str, body: Any) -> bytes:
+    """Return a server-sent event."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), to_bytes(body))
+
+
+def _data(_name: str, body: Any) -> bytes:
+    """Return a server-sent event without a name, as OpenAI's are."""
+    return b"data: %s\n\n" % to_bytes(body)
+
+
+async def _raise_going_down() -> None:
+    """Raise GoingDown, in the task group of the work."""
+    raise GoingDown

@@ -1,0 +1,43 @@
+"""What the server shows of itself: the OpenAPI description of its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from synmod.leaves import __version__
+
+from .endpoints import ServedProgram
+
+
+async def openapi(title: str, endpoints: Mapping[str, ServedProgram]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 description of the calls of some programs."""
+    schemas = dict[str, Any]()
+    paths = dict[str, Any]()
+    for name, endpoint in endpoints.items():
+        sides = {"inputs": endpoint.input_schema, "outputs": await endpoint.output_schema()}
+        for side, schema in sides.items():
+            schemas[f"{name}.{side}"] = {"$id": f"urn:synmod:{name}:{side}", **schema}  # its references stay in it
+        inputs = {"content": {"application/json": {"schema": _reference(name, "inputs")}}, "required": True}
+        outputs = {"application/json": {"schema": _reference(name, "outputs")}}
+        for route, content in {
+            "call": outputs,
+            "stream": {"text/event-stream": {"schema": {"type": "string"}}},
+        }.items():
+            answers = {"200": {"description": "The outputs.", "content": content}, "default": _PROBLEM}
+            operation = {"operationId": f"{route}-{name}", "summary": endpoint.description, "requestBody": inputs}
+            paths[f"/{route}/{name}"] = {"post": {**operation, "responses": answers}}
+    token = {"token": {"type": "http", "scheme": "bearer"}}
+    about = {"openapi": "3.1.0", "info": {"title": title, "version": __version__}, "paths": paths}
+    return {**about, "components": {"schemas": schemas, "securitySchemes": token}, "security": [{"token": []}, {}]}
+
+
+def _reference(name: str, side: str) -> dict[str, str]:
+    """Return a reference to the schema of the inputs or outputs of a program."""
+    return {"$ref": f"#/components/schemas/{name}.{side}"}
+
+
+_PROBLEM = {
+    "description": "A failure, as RFC 9457 describes it.",
+    "content": {"application/problem+json": {"schema": {"type": "object"}}},
+}

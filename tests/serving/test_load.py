@@ -1,0 +1,152 @@
+"""Many calls at once: places and queue, clients that leave, slow readers, nothing mixed up, nothing left."""
+
+import asyncio
+import json
+
+import pytest
+
+import synmod as sm
+from tests.serving.client import Client, Question, Waiting, answering, echo, post, serving, until
+
+
+async def test_places_queue_and_the_rest():
+    """So many run, so many wait, the rest gets a 429 at once; each that waits gets its turn."""
+    program = Waiting()
+    app = sm.serve(program, concurrency=2, queue=3)
+    clients = [Client("POST", "/call", {"text": str(n)}) for n in range(9)]
+    tasks = [asyncio.create_task(client.ask(app)) for client in clients]
+    await until(lambda: sum(task.done() for task in tasks) == 4)
+    assert [client.status for client in clients] == [0] * 5 + [429] * 4
+    assert clients[-1].answer_headers["retry-after"] == "1"
+    assert (program.counts["begun"], app.places.running, app.places.waiting) == (2, 2, 3)
+    program.gate.set()
+    await asyncio.gather(*tasks)
+    assert [client.json["text"] for client in clients[:5]] == ["0", "1", "2", "3", "4"]
+    assert (app.places.running, app.places.waiting, app.in_flight) == (0, 0, set())
+
+
+async def test_the_body_is_read_before_a_place_is_taken():
+    """Slow senders do not keep others out."""
+    program, hold = echo(), asyncio.Event()
+    app = sm.serve(program, concurrency=1, queue=0)
+
+    async def slow_body():
+        yield b'{"text": '
+        await hold.wait()
+        yield b'"slow"}'
+
+    slow = [asyncio.create_task(post(app, "/call", b"", parts=slow_body())) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert (await post(app, "/call", {"text": "quick"})).json == {"text": "quick"}
+    hold.set()
+    assert {(await task).status for task in slow} <= {200, 429}
+
+
+@pytest.mark.parametrize("path", ["/call", "/stream"])
+async def test_a_client_that_leaves_cancels_its_call(path):
+    """Whether it runs or waits for a place."""
+    program = Waiting()
+    app = sm.serve(program, concurrency=1)
+    clients = [Client("POST", path, {"text": "x"}) for _ in range(3)]
+    tasks = [asyncio.create_task(client.ask(app)) for client in clients]
+    await until(lambda: app.places.waiting == 2)
+    clients[1].left.set()
+    await until(lambda: app.places.waiting == 1)
+    clients[0].left.set()
+    await until(lambda: program.counts["begun"] == 2)
+    assert program.counts["cancelled"] == 1
+    program.gate.set()
+    await asyncio.gather(*tasks)
+    assert [client.status for client in clients] == [0, 0, 200]
+    assert (app.places.running, app.places.waiting, app.in_flight) == (0, 0, set())
+
+
+async def test_a_client_may_leave_at_any_await():
+    """At the k-th step of the loop, for every k: nothing stays behind."""
+    app = sm.serve(answering(lambda text: [sm.LMChunk('{"answer": '), sm.LMChunk(f'"{text}"}}')]), concurrency=1)
+    for path in ("/call", "/stream", "/v1/chat/completions"):
+        body = {"text": "x"} if "v1" not in path else {"messages": [{"role": "user", "content": "x"}], "stream": True}
+        for steps in range(60):
+            client = Client("POST", path, body)
+            task = asyncio.create_task(client.ask(app))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            client.left.set()
+            await task
+            assert (app.places.running, app.places.waiting, app.in_flight) == (0, 0, set())
+        assert client.status == 200
+
+
+async def test_a_slow_reader_holds_the_model_back():
+    """No piece is read from the model while the client does not read."""
+    sent = []
+
+    async def pieces(text):
+        return [sm.LMChunk('{"answer": "')] + [sm.LMChunk("a") for _ in range(50)] + [sm.LMChunk('"}')]
+
+    class Seen(sm.Hook):
+        def on_lm_chunk(self, event):
+            sent.append(event.chunk)
+
+    app = sm.serve(answering(pieces), hooks=[Seen()])
+    client = Client("POST", "/stream", {"text": "x"})
+    client.reads.clear()
+    task = asyncio.create_task(client.ask(app))
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert len(sent) <= 3
+    client.reads.set()
+    await task
+    assert client.events[-1][1]["outputs"] == {"answer": "a" * 50}
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+async def test_many_at_once_are_neither_lost_nor_mixed_up(count):
+    """Mixed with failures, streams, and clients that leave: each gets its own answer and usage, and nothing is left."""
+
+    def reply(text):
+        number = int(text)
+        if number % 7 == 3:
+            return sm.RateLimitError("no room")
+        return [sm.LMChunk('{"answer": "'), sm.LMChunk(text), sm.LMChunk('"}')]
+
+    app = sm.serve(answering(reply, attempts=1, price=(1.0, 1.0)), queue=count)
+    before = asyncio.all_tasks()
+    clients = [Client("POST", "/stream" if n % 3 == 0 else "/call", {"text": str(n)}) for n in range(count)]
+    tasks = [asyncio.create_task(client.ask(app)) for client in clients]
+    for client in clients[5::10]:
+        client.left.set()
+    await asyncio.gather(*tasks)
+    for number, client in enumerate(clients):
+        if number % 10 == 5:
+            assert client.status == 0
+        elif number % 7 == 3:
+            assert client.status == 502
+        elif number % 3 == 0:
+            assert client.events[-1][1]["outputs"] == {"answer": str(number)}
+            assert client.events[-1][1]["usage"]["calls"] == 1
+        else:
+            assert client.json == {"answer": str(number)}
+            assert client.usage["calls"] == 1
+    assert (app.places.running, app.places.waiting, app.in_flight) == (0, 0, set())
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.slow
+async def test_clients_over_sockets():
+    """Under uvicorn: answers, and a closed connection that cancels its call."""
+    import httpx
+
+    program = Waiting()
+    app = sm.serve({"echo": echo(), "waiting": program})
+    limits = httpx.Limits(max_connections=50)
+    async with serving(app) as address, httpx.AsyncClient(base_url=address, limits=limits) as http:
+        answers = await asyncio.gather(*[http.post("/call", json={"text": str(n)}) for n in range(200)])
+        assert [answer.json()["text"] for answer in answers] == [str(n) for n in range(200)]
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post("/call/waiting", json={"text": "x"}, timeout=0.05)
+        while not program.counts["cancelled"]:
+            await asyncio.sleep(0.001)
+        assert json.loads((await http.get("/openapi.json")).text)["openapi"] == "3.1.0"
+    assert not app.in_flight
+    assert Question  # the schema of both
