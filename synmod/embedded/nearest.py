@@ -93,6 +93,15 @@ def _choose_tool(request: LMRequest, prompt: _Answerer) -> Mapping[str, Any] | N
     return functions[best] if scores[best] >= _NEAR or choice == "required" else None
 
 
+def _place_of_question(turns: Sequence[tuple[str, str]], *, look_for_tags: bool) -> int | None:
+    """Return the index of the user turn that has inputs in their tags, the last if several have, else of the last."""
+    users = (at for at in reversed(range(len(turns))) if turns[at][0] == "user")
+    last = next(users, None)
+    if last is None or not look_for_tags:
+        return last
+    return next((at for at in (last, *users) if blocks_of(turns[at][1], "inputs")), last)
+
+
 class _Answerer:
     """A parsed prompt, and the answer to it."""
 
@@ -102,14 +111,13 @@ class _Answerer:
         self._schema = request.schema
         self._root: Mapping[str, Json] = self._schema or {}
         self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # their rules are not those of a field
-        users = [at for at, (role, _) in enumerate(turns) if role == "user"]
-        last = next((at for at in reversed(users) if blocks_of(self.texts[at], "inputs")), users[-1] if users else None)
+        tagged = [text for text in self.texts if "</" in text]
+        last = _place_of_question(turns, look_for_tags=bool(tagged))
         question, self._input = ("", dict[str, Json]()) if last is None else read_input(self.texts[last])
         results = [leaf_text(json_or_none(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
         self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
         self._words = pad_words(self._question)
-        system = "\n".join(text for role, text in turns if role in ("system", "developer"))
-        tagged = [text for text in self.texts if "</" in text]
+        system = "\n".join([text for role, text in turns if role in ("system", "developer")])
         instructions = (block for text in tagged for block in blocks_of(text, "instructions"))
         self._rules = read_rules(next(instructions, instructions_in(system)))
         self._seed = request.params.get("seed") or 0
@@ -117,16 +125,14 @@ class _Answerer:
         self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._temperature else ""
         index = _index(
             tuple(line for text in tagged for block in blocks_of(text, "examples") for line in block.split("\n")),
-            tuple(
-                (question, answer)
-                for (asker, question), (answerer, answer) in pairwise(turns[:last])
-                if answer and asker == "user" and answerer == "assistant"
-            ),
+            tuple(turns[:last]),
             self._schema is not None,
         )
         self._outputs: list[Any] = index.outputs
-        self._near = [near + self._noise(f"example {at}") for at, near in enumerate(index.similarities(self._question))]
-        self._order = sorted(range(len(self._near)), key=lambda place: -self._near[place])
+        self._near = index.similarities(self._question)
+        if self._temperature:
+            self._near = [near + self._noise(f"example {at}") for at, near in enumerate(self._near)]
+        self._order = sorted(range(len(self._near)), key=self._near.__getitem__, reverse=True)
 
     def answer(self) -> str:
         """Return the reply: JSON of the schema; without a schema the nearest example's output, else the first words."""
@@ -285,12 +291,16 @@ class _Answerer:
 
 
 @lru_cache(maxsize=64)
-def _index(lines: tuple[str, ...], pairs: tuple[tuple[str, str], ...], structured: bool) -> ExampleIndex:
+def _index(lines: tuple[str, ...], turns: tuple[tuple[str, str], ...], structured: bool) -> ExampleIndex:
     """Parse and index the lines of `<examples>` and earlier answers; cached, since prompts repeat."""
+    pairs = [
+        (read_input(question)[0], json_or_none(answer) if structured else answer)
+        for (asker, question), (answerer, answer) in pairwise(turns)
+        if answer and asker == "user" and answerer == "assistant"
+    ]
     examples = [json for json in map(json_or_none, lines) if is_object(json) and {"inputs", "outputs"} <= json.keys()]
-    turns = [(read_input(text)[0], json_or_none(answer) if structured else answer) for text, answer in pairs]
     texts = [(leaf_text(example["inputs"]), example["outputs"]) for example in examples]
-    return ExampleIndex([*texts, *((question, answer) for question, answer in turns if answer is not None)])
+    return ExampleIndex([*texts, *((question, answer) for question, answer in pairs if answer is not None)])
 
 
 def _values_in(part: Mapping[str, Json]) -> list[Json] | None:

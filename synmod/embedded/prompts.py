@@ -40,10 +40,11 @@ def read_turns(request: LMRequest) -> list[tuple[str, str]]:
     for turn in request.messages:
         role, content = turn["role"], turn["content"]
         text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or ())
-        if role != "user" or not text.startswith(REPAIR_OPENING):
+        if role == "user" and text.startswith(REPAIR_OPENING):
+            if turns and turns[-1][0] == "assistant":
+                turns.pop()
+        else:
             turns.append((role, text))
-        elif turns and turns[-1][0] == "assistant":
-            turns.pop()
     return turns
 
 
@@ -101,8 +102,14 @@ def can_be_label(text: str) -> bool:
 
 def reply_to(prompt: Sequence[str], text: str) -> LMReply:
     """Return the reply to the texts of a prompt, with its usage."""
-    tokens = sum(_count_tokens(line) for turn in prompt for line in turn.split("\n"))
+    tokens = _count_all(tuple(prompt[:-1])) + _count_all(tuple(prompt[-1:]))
     return LMReply(text, usage=Usage(prompt_tokens=tokens, completion_tokens=_count_tokens(text), cost_usd=0.0))
+
+
+@lru_cache(maxsize=64)
+def _count_all(texts: tuple[str, ...]) -> int:
+    """Count the tokens of texts; cached, since prompts differ in their last turn alone."""
+    return sum(_count_tokens(line) for text in texts for line in text.split("\n"))
 
 
 @lru_cache(maxsize=2048)

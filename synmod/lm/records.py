@@ -99,7 +99,9 @@ def turns(messages: Any) -> tuple[Message, ...]:
     elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
         got = type(messages).__name__
         raise DataError(f"messages: got {got}, wanted a str, ChatMessages, or a list of turns such as {_FORM}.")
-    checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(items)])
+    checked = tuple(items)
+    if {*map(type, checked)} != {Message}:  # hot: many examples
+        checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(checked)])
     if not checked:
         raise DataError(f"messages: the list is empty, wanted at least one turn such as {_FORM}.")
     return checked
@@ -175,13 +177,13 @@ def turns_for(
     """
 
     def is_of_another(turn: Message) -> bool:
-        if len(turn) == 2 and turn["content"] is not None:  # hot: examples; role and content are for every provider
-            return False
         author = getattr(turn, "_author", None)
         if author not in servers and (author is None or author[0] == server[0]):
             author = servers[0]
         return author != server
 
+    if {*map(len, messages)} == {2}:  # hot: examples; role and content are for every provider
+        return messages
     turns = [_portable_turn(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
     if any(turn["role"] == "tool" and not isinstance(turn["content"], str) for turn in turns):
         turns = _with_media_after_results(turns, takes_media=server[1] is None and server[0] in _TAKE_MEDIA)
