@@ -551,7 +551,8 @@ async def send_within_budgets(call: ModelCall, request: LMRequest | records.Embe
                 spent = used.cost_usd
                 if not spent:  # the adapter did not report it
                     tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
-                    spent = None if price is None else price.cost_usd(*tokens)
+                    written = (used.cache_write_tokens,) if used.cache_write_tokens else ()
+                    spent = None if price is None else price.cost_usd(*tokens, *written)
                 used = replace(used, calls=1, requests=1, cost_usd=spent)
                 reservation.settle(used)
                 call.total_usage = used if not call.total_usage.calls else call.total_usage + used

@@ -10,9 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import errors
+from synmod.cache import key_of
 from synmod.leaves import Json, aio, is_array, is_object
 from synmod.scope import Usage
 
@@ -164,6 +167,54 @@ def is_strict(schema: Json) -> bool:
     return all(sums[name] <= most for name, most in _STRICT_MOST.items())
 
 
+def with_prompt_cache(body: dict[str, Any], settings: options.Settings) -> dict[str, Any]:
+    """Return a body of which the provider caches the constant part: system turn, examples, tools and schema.
+
+    For a model of Anthropic that is marks behind the system turn and behind the examples; in a conversation that goes
+    on also behind its last turn, and where the request before ended, since a provider looks for what it has cached at
+    marks. For OpenAI it is a key that is the same for requests with the same constant part.
+    """
+    messages: list[Message] = body["messages"]
+    last, characters = records.end_of_constant(messages)
+    if settings.provider == "openai":
+        constant = [*messages[:last], str(messages[last]["content"])[:characters]] if last >= 0 else []
+        fields = [body.get(name) for name in ("tools", "response_format")]
+        return body | {"prompt_cache_key": key_of([settings.model, constant, *fields])[:32]}
+    if settings.provider != "anthropic" and "claude" not in settings.model.lower():
+        return body
+    marks: list[tuple[int, float]] = [(last, characters)]  # place of a turn, end of the text before the mark
+    if messages[0]["role"] == "system":
+        marks.append((0, inf))
+    answers = [index for index, turn in enumerate(messages) if index > last and turn["role"] == "assistant"]
+    if answers or body.get("tools"):
+        marks.append((len(messages) - 1, inf))
+    if answers:
+        marks.append((answers[-1] - 1, inf))
+    mark: Json = {"type": "ephemeral", **({"ttl": "1h"} if settings.prompt_cache == "1h" else {})}
+    for place in {at for at, _ in marks if at >= 0}:
+        messages[place] = _marked(messages[place], [end for at, end in marks if at == place], mark)
+    return body
+
+
+def _marked(turn: Message, ends: list[float], mark: Json) -> Message:
+    """Return a turn with marks in its text behind these numbers of characters; one that holds media, behind it all."""
+    content = turn["content"]
+    if is_array(content):
+        parts: list[Any] = list(content)
+        if parts and inf in ends:
+            parts[-1] = {**parts[-1], "cache_control": mark}
+    else:
+        text = content or ""
+        cuts = sorted({int(min(end, len(text))) for end in ends} - {0})
+        parts = [
+            {"type": "text", "text": text[start:end], "cache_control": mark} for start, end in pairwise([0, *cuts])
+        ]
+        if rest := text[cuts[-1] if cuts else 0 :]:
+            parts.append({"type": "text", "text": rest})
+    fields: dict[str, Any] = {**turn, "content": parts}
+    return records.message(**fields) if parts else turn
+
+
 def read_body(
     endpoint: Endpoint, json: Json, request: Any, headers: Mapping[str, str], secrets: options.Secrets
 ) -> Any:
@@ -288,6 +339,11 @@ class ProviderAdapter(ABC):
 
         return exchange(self._secrets, send_with_key)
 
+    def _request_body(self, request: LMRequest) -> dict[str, Any]:
+        """Return the body of a request, without the model; with what makes the provider cache its constant part."""
+        body = self._endpoint.body(request, self._level(request))
+        return with_prompt_cache(body, self._settings) if self._settings.prompt_cache else body
+
     @abstractmethod
     def _level(self, request: LMRequest) -> str:
         """Return how to request a schema."""
@@ -321,6 +377,7 @@ def read_stream(
 _PROMPT: Final = ("prompt_tokens", "input_tokens", "prompt_n")
 _COMPLETION: Final = ("completion_tokens", "output_tokens", "predicted_n")
 _CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_n")
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 _DETAILS: Final = tuple(f"{kind}_tokens_details" for kind in ("prompt", "completion", "input", "output"))
 _MOST_TOKENS: Final = 2**53
 
@@ -333,13 +390,20 @@ def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Us
     counts: dict[str, Json] = {**usage}
     for name in _DETAILS:
         counts |= usage[name] if is_object(usage.get(name)) else {}
-    prompt, completion, cached = (
-        next(filter(None, (count_in(counts, name) for name in names)), 0) for names in (_PROMPT, _COMPLETION, _CACHED)
+    prompt, completion, cached, written = (
+        next(filter(None, (count_in(counts, name) for name in names)), 0)
+        for names in (_PROMPT, _COMPLETION, _CACHED, _WRITTEN)
     )
     if not prompt and not completion:
         return records.estimate_usage(request, characters)
     reasoning = count_in(counts, "reasoning_tokens")
-    return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=cached, reasoning_tokens=reasoning)
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        reasoning_tokens=reasoning,
+    )
 
 
 def count_in(counts: Json, name: str) -> int:

@@ -216,7 +216,7 @@ class DirectAdapter(chat.ProviderAdapter):
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        body = {**self._endpoint.body(request, self._level(request)), **(chat.STREAMING if streams else {})}
+        body = {**self._request_body(request), **(chat.STREAMING if streams else {})}
         if self._base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}

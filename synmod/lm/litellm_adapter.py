@@ -142,7 +142,7 @@ class LiteLLMAdapter(chat.ProviderAdapter):
         await _LEFTOVERS.get()
         settings = self._settings
         limit = settings.attempt_timeout_s or _LONGEST_S
-        body = self._endpoint.body(request, self._level(request))
+        body = self._request_body(request)
         arguments = thaw(body) | {
             "model": settings.model,
             "timeout": httpx.Timeout(limit, connect=min(CONNECT_S, limit)),
@@ -152,7 +152,7 @@ class LiteLLMAdapter(chat.ProviderAdapter):
             "extra_body": thaw(settings.extra_body) or None,
         }
         if settings.api_base is not None:
-            allowed = [*request.params, "tools", "tool_choice"]
+            allowed = [*request.params, "tools", "tool_choice", "prompt_cache_key"]
             arguments |= {"api_base": settings.api_base, "allowed_openai_params": allowed}
             key = key or SecretStr("none")  # else litellm would send a key from the environment
         assembly = Assembly(answer_name(request)) if streams else None
@@ -294,6 +294,7 @@ async def count_tokens(model: str, messages: Sequence[Message]) -> int:
 # -- prices ----------------------------------------------------------------------------------------------------------
 
 _PRICES: Final = "model_prices_and_context_window_backup.json"
+_WRITTEN: Final = "cache_creation_input_token_cost"
 _ABOVE: Final = re.compile(r"\w+_above_(\d+)k_tokens")
 
 
@@ -304,19 +305,26 @@ class Price(NamedTuple):
         prompt: A prompt token.
         completion: A completion token.
         cached: A prompt token in the provider's cache.
+        written: A prompt token written to it; None for the price of any prompt token.
         above: (prompt length, price) for prompts longer than that length, the longest first.
     """
 
     prompt: float
     completion: float
     cached: float
+    written: float | None = None
     above: tuple[tuple[int, Price], ...] = ()
 
-    def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost of one request; cached tokens are part of the prompt."""
+    def cost_usd(
+        self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, cache_write_tokens: int = 0
+    ) -> float:
+        """Return the cost of one request; cached and written tokens are part of the prompt."""
         price = next((price for length, price in self.above if prompt_tokens > length), self)
         cached = min(cached_tokens, prompt_tokens)
-        return (prompt_tokens - cached) * price.prompt + cached * price.cached + completion_tokens * price.completion
+        cost = (prompt_tokens - cached) * price.prompt + cached * price.cached + completion_tokens * price.completion
+        if cache_write_tokens and price.written is not None:
+            cost += min(cache_write_tokens, prompt_tokens - cached) * (price.written - price.prompt)
+        return cost
 
 
 class LiteLLMPrice(NamedTuple):
@@ -325,23 +333,32 @@ class LiteLLMPrice(NamedTuple):
     litellm: Any
     model: str
 
-    def cost_usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+    def cost_usd(
+        self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, cache_write_tokens: int = 0
+    ) -> float:
         """Return the cost of one request; raise if litellm does not know the model."""
-        cost = self.litellm.cost_per_token
-        return sum(cost(self.model, prompt_tokens, completion_tokens, cache_read_input_tokens=cached_tokens))
+        cached = {"cache_read_input_tokens": cached_tokens, "cache_creation_input_tokens": cache_write_tokens}
+        return sum(self.litellm.cost_per_token(self.model, prompt_tokens, completion_tokens, **cached))
 
 
-def list_price(model: str) -> Price | None:
-    """Return the price of a model in litellm's list, found by the whole string, else by name and provider."""
-    prices = _price_list()
-    provider, _, name = model.partition("/")
-    entry: dict[str, Any] = prices.get(model) or prices.get(name) or {}
-    if model not in prices and entry.get("litellm_provider") != provider:
-        return None
+def list_price(model: str, ttl: object = None) -> Price | None:
+    """Return the price of a model in litellm's list; that of writes to a cache for an hour if `ttl` is "1h"."""
+    entry = list_entry(model)
+    name = f"{_WRITTEN}_above_1hr"
+    if ttl == "1h" and name in entry:
+        entry = {**entry, **{key.replace(name, _WRITTEN): value for key, value in entry.items() if name in key}}
     lengths = sorted({int(match[1]) for key in entry if (match := _ABOVE.fullmatch(key))}, reverse=True)
     above = [(length * 1000, _rates(entry, f"_above_{length}k_tokens")) for length in lengths]
     usual = _rates(entry)
     return usual and usual._replace(above=tuple((length, price) for length, price in above if price))
+
+
+def list_entry(model: str) -> Mapping[str, Any]:
+    """Return the entry of a model in litellm's list, found by the whole string, else by name and provider."""
+    prices = _price_list()
+    provider, _, name = model.partition("/")
+    entry: dict[str, Any] = prices.get(model) or prices.get(name) or {}
+    return entry if model in prices or entry.get("litellm_provider") == provider else {}
 
 
 @cache
@@ -356,8 +373,9 @@ def _price_list() -> Mapping[str, Any]:
 
 def _rates(entry: Mapping[str, Any], suffix: str = "") -> Price | None:
     """Return one set of rates; missing ones default to the usual ones, and that of cached input to that of input."""
-    names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
-    prompt, completion, cached = (entry.get(f"{name}{suffix}", entry.get(name)) for name in names)
+    names = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", _WRITTEN)
+    prompt, completion, cached, written = (entry.get(f"{name}{suffix}", entry.get(name)) for name in names)
     if not isinstance(prompt, (int, float)) or not isinstance(completion, (int, float)):
         return None
-    return Price(float(prompt), float(completion), float(cached if isinstance(cached, (int, float)) else prompt))
+    cached = float(cached if isinstance(cached, (int, float)) else prompt)
+    return Price(float(prompt), float(completion), cached, written if isinstance(written, (int, float)) else None)

@@ -164,12 +164,12 @@ class SharedModel:
             settings, price = self.settings, None
             free = (0.0, 0.0) if settings.provider == "embedded" else None
             if (rates := settings.price or free) is not None:
-                prompt, completion = (rate / 1_000_000 for rate in rates)
-                price = Price(prompt, completion, prompt)
+                prompt, completion, *cache = (rate / 1_000_000 for rate in rates)
+                price = Price(prompt, completion, cache[0] if cache else prompt, cache[1] if cache[1:] else None)
             elif (find := getattr(self.adapter, "price", None)) is not None:
                 price = await find()
             elif settings.api_base is None and settings.provider not in ("testing", *options.LOCAL):
-                price = await aio.to_thread(list_price, settings.model)
+                price = await aio.to_thread(list_price, settings.model, settings.prompt_cache)
             self._price = (price,)
         return self._price[0]
 
@@ -363,7 +363,11 @@ class LanguageModel(SharedModel):
         allow_remote_media: Whether images and files may be sent as addresses, which the provider or its server, with
             litellm sometimes this host, fetches.
         attempt_timeout_s: Seconds for one request; None for no limit of its own.
-        price: (USD per million prompt tokens, USD per million completion tokens); None for the known list price.
+        price: (USD per million prompt tokens, USD per million completion tokens), and perhaps those of prompt tokens
+            read from and written to the provider's cache; None for the known list price.
+        prompt_cache: Whether the provider shall cache the constant part of prompts: instructions, examples and tools.
+            Models of Anthropic get marks, which expire after five minutes without use, or an hour with "1h"; OpenAI
+            gets a `prompt_cache_key`; others ignore it.
         adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
             every model with an `api_base` are reached directly, the others through litellm.
         limit: How many requests, and tokens, may leave: a `Limit`, which several models may share, or an int, the
@@ -404,7 +408,8 @@ class LanguageModel(SharedModel):
         repairs: int = 1,
         allow_remote_media: bool = False,
         attempt_timeout_s: float | None = None,
-        price: tuple[float, float] | None = None,
+        price: tuple[float, ...] | None = None,
+        prompt_cache: bool | Literal["1h"] | None = None,
         adapter: records.Adapter | str | None = None,
         limit: Limit | int | None = None,
         cache: options.CacheGiven | None = None,
@@ -426,6 +431,7 @@ class LanguageModel(SharedModel):
             allow_remote_media=allow_remote_media,
             attempt_timeout_s=attempt_timeout_s,
             price=price,
+            prompt_cache=prompt_cache or None,
             adapter=adapter,
             limit=limit,
             cache=cache,

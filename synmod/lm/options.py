@@ -264,7 +264,8 @@ class Settings(BaseModel):
     repairs: Annotated[int, Field(strict=True, ge=0)] = 1
     allow_remote_media: Annotated[bool, Field(strict=True)] = False
     structured: Structured | None = None
-    price: tuple[Rate, Rate] | None = None
+    price: Annotated[tuple[Rate, ...], Field(min_length=2, max_length=4)] | None = None
+    prompt_cache: Literal[True, "1h"] | None = None
     adapter: Any = None
     limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
     cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None

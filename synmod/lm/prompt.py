@@ -16,7 +16,7 @@ from synmod.data import ChatMessages, SymbolicDataModel, contains, parse_json
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import Json, did_you_mean, is_object
 
-from .records import Message, message, turns
+from .records import Message, message, set_constant, turns, with_text
 from .words import (
     block,
     describe_fields,
@@ -206,12 +206,12 @@ def with_less_of_reply(
         if not isinstance(content, str) or turn.get("tool_calls"):
             yield turn
         elif turn["role"] == "assistant":
-            yield message("assistant", _with_fewer_fields(content, names))
+            yield with_text(turn, _with_fewer_fields(content, names))
         else:
             content = content.replace(old, new)
             if turn["role"] == "system":  # a user may write such lines
                 content = _without_lines(content, names)
-            yield turn if content == turn["content"] else message(**{**turn, "content": content})
+            yield turn if content == turn["content"] else with_text(turn, content)
 
 
 def _without_lines(system: str, names: AbstractSet[str]) -> str:
@@ -345,6 +345,8 @@ class _Constant(NamedTuple):
     slots: Mapping[str, str] = {}
     json: Mapping[str, Json] = {}
     media: Sequence[Json] = ()
+    of_user: int = 0
+    """How many characters of the user turn come before the inputs."""
 
 
 class Layout:
@@ -455,7 +457,12 @@ class Layout:
         user = self._turn("user", slots)
         if media:
             return [*constant.start, *turns({"role": "user", "content": [user, *media]}), *conversation]
-        return [*constant.start, *_turn_of("user", user), *conversation]
+        last = _turn_of("user", user)
+        return [
+            *constant.start,
+            *([set_constant(turn, constant.of_user) for turn in last] if constant.of_user else last),
+            *conversation,
+        ]
 
     def turns_of(
         self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
@@ -493,7 +500,10 @@ class Layout:
         if not self._has_slots:
             system = system_text(instructions, input_schema, schema, without, examples)
             shown = example_turns(examples, input_schema, schema)
-            return _Constant([*_turn_of("system", system), *shown], conversation, kept_alive)
+            start = [*_turn_of("system", system), *shown]
+            if shown:
+                set_constant(start[-1], len(str(start[-1]["content"])))
+            return _Constant(start, conversation, kept_alive)
         fields, lines, media = input_fields(input_schema, without), [""], list[Json]()
         for example in examples:
             inputs, outputs = in_order(example["inputs"], input_schema, input_schema), answer_of(example, schema)
@@ -518,7 +528,15 @@ class Layout:
             "examples": examples,
         }
         start = [*_turn_of("system", self._turn("system", slots))]
-        return _Constant(start, conversation, kept_alive, slots, json, media)
+        before = "" if self._prompt is not None else self._before_inputs(slots)
+        return _Constant(start, conversation, kept_alive, slots, json, media, len(before))
+
+    def _before_inputs(self, slots: Mapping[str, str]) -> str:
+        """Return the text of the user turn that comes before the inputs."""
+        if self._template is None:
+            return f"{slots['examples']}\n" if slots["examples"] else ""
+        text = _SLOT.sub(lambda match: slots[match[1]], self._template.get("user", "").partition("{inputs}")[0])
+        return "" if text.isspace() else text
 
     def _slots(
         self, constant: _Constant, values: Mapping[str, Json], schema: Mapping[str, Json]

@@ -35,10 +35,11 @@ _FORM: Final = '{"role": "user", "content": "..."}'
 class Message(FrozenDict):
     """One checked turn: frozen JSON that also reads by attribute, like `sm.ChatMessage`.
 
-    The turn of a reply also has an attribute `_author`, which its JSON leaves out: the server that wrote it.
+    Its JSON leaves out two attributes: `_author`, of the turn of a reply, is the server that wrote it; `_constant`, of
+    the turn in which the constant part of a prompt ends, is how many characters of it are constant.
     """
 
-    __slots__ = ("_author",)
+    __slots__ = ("_author", "_constant")
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a key.
@@ -163,6 +164,28 @@ def turn_to_keep(turn: Message) -> FrozenDict:
     if author is None or turn["role"] != "assistant" or _portable_turn(turn) == turn:
         return turn
     return frozen_dict({**turn, _AUTHOR: author[0]})
+
+
+def set_constant(turn: Message, characters: int) -> Message:
+    """Return a new turn in which the constant part of a prompt ends, behind this many characters."""
+    turn._constant = characters
+    return turn
+
+
+def with_text(turn: Message, text: str) -> Message:
+    """Return a turn with another text, in which the constant part of a prompt ends if it does in this one."""
+    new = message(**{**turn, "content": text})
+    characters = getattr(turn, "_constant", None)
+    return new if characters is None else set_constant(new, max(0, characters + len(text) - len(turn["content"])))
+
+
+def end_of_constant(messages: Sequence[Message]) -> tuple[int, int]:
+    """Return where the constant part of a prompt ends, as (index of a turn, characters of it); else the system turn."""
+    for index, turn in enumerate(messages):
+        if (characters := getattr(turn, "_constant", None)) is not None:
+            return index, characters
+    first = messages[0]
+    return (0, len(str(first["content"]))) if first["role"] in ("system", "developer") else (-1, 0)
 
 
 def turns_for(
@@ -550,7 +573,9 @@ _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
 _CHUNK: Final[Mapping[str, Any]] = {"text": str, "reasoning": str, "tool_calls": (tuple, list)}
 _ANY_VALUES: Final = attrgetter(*_ANY_REPLY)
 _TEXT_VALUES: Final = attrgetter(*_TEXT_REPLY)
-_COUNTS: Final = attrgetter("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+_COUNTS: Final = attrgetter(
+    "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens"
+)
 _MOST_TOKENS: Final = 2**53
 
 
@@ -607,7 +632,8 @@ class Adapter(Protocol):
     requests need and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for
     anything else (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model
     reasons natively on a request and returns its reasoning; `async price()`, which returns the price of tokens, an
-    object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None; `async aclose()`.
+    object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None (where tokens were written to the
+    provider's cache, their number is a fourth argument); `async aclose()`.
 
     Source: httpx transports.
     """

@@ -212,6 +212,8 @@ def _usage_attributes(usage: Usage) -> Attributes:
     }
     if usage.cached_tokens:
         attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
+    if usage.cache_write_tokens:
+        attributes["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
     if usage.reasoning_tokens:
         attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
     if usage.cost_usd is not None:

@@ -45,6 +45,7 @@ class Usage:
         reasoning_tokens: Completion tokens that were reasoning.
         cost_usd: Cost in US dollars, None where no price is known; a sum adds the known costs.
         estimated: Whether a part of it is estimated.
+        cache_write_tokens: Prompt tokens that the provider wrote to its cache.
 
     Example:
         >>> (Usage(calls=1, prompt_tokens=3) + Usage(calls=1, prompt_tokens=4)).prompt_tokens
@@ -61,6 +62,7 @@ class Usage:
     reasoning_tokens: int = 0
     cost_usd: float | None = 0.0
     estimated: bool = False
+    cache_write_tokens: int = 0
 
     def __add__(self, more: Usage) -> Usage:
         costs = [usage.cost_usd for usage in (self, more) if usage.calls or usage.cost_usd]
@@ -74,6 +76,7 @@ class Usage:
             self.reasoning_tokens + more.reasoning_tokens,
             None if costs and not priced else sum(priced, 0.0),  # None where calls were made, and no price is known
             self.estimated or more.estimated,
+            self.cache_write_tokens + more.cache_write_tokens,
         )
 
 
@@ -142,6 +145,7 @@ class UsageMeter(PerPhase[Usage]):
     reasoning_tokens: int
     cost_usd: float | None
     estimated: bool
+    cache_write_tokens: int
 
     def __init__(self) -> None:
         super().__init__(NO_USAGE)

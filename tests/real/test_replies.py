@@ -29,6 +29,10 @@ class Verdict(sm.DataModel):
     verdict: Literal["yes", "no"]
 
 
+class Query(sm.DataModel):
+    query: str
+
+
 class Tree(sm.DataModel):
     name: Literal["oak", "elm"]
     seedling: "Tree | None"
@@ -229,3 +233,17 @@ async def test_a_stop_text_ends_the_reply(model):
     whole = await model(max_tokens=24)("Tell me about cats.")
     first, second = whole.text.split()[:2]
     assert (await model(stop=[f" {second}"])("Tell me about cats.")).text == first
+
+
+async def test_the_second_prompt_comes_from_the_cache_of_the_server(model):
+    """Of the constant part of a prompt, instructions and examples, at least 80 percent."""
+    lm = model(prompt_cache=True, extra_body={})
+    shots = [{"inputs": {"query": f"Is {number} even?"}, "outputs": {"verdict": "yes"}} for number in range(0, 20, 2)]
+    judge = sm.Generator(Verdict, instructions="Judge with great care. " * 8, examples=shots, language_model=lm)
+    used = []
+    for query in ("Is the sky blue on a clear day?", "Do fish fly over Berlin?"):
+        with sm.track_usage() as meter:
+            await judge(Query(query=query))
+        used.append(meter.total())
+    constant = await lm.count_tokens(judge.render(Query(query="x"))[:-1])
+    assert used[1].cached_tokens >= 0.8 * constant
