@@ -16,6 +16,7 @@ from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt,
 
 from . import checks
 from .checks import Around, R
+from .tools import Tool
 
 # -- Repeat and Retry --------------------------------------------------------------------------------------------------
 
@@ -183,8 +184,9 @@ class Cached(Around[R]):
     """Caches the outputs of a module, by the JSON of its inputs and the fingerprint of its structure and state.
 
     Equal concurrent calls run the module once. Another state of the module (a Variable assigned, an overlay), another
-    structure or constructor argument, another default model, sample or training mode has separate entries; failures
-    are never cached. A call returns when its output is committed; a hit is a cancellation point.
+    structure or constructor argument, another default model, sample, training mode or value that `sm.inject` supplies
+    to a tool below has separate entries; failures are never cached. A call returns when its output is committed; a hit
+    is a cancellation point.
 
     Only an output that is one data model or None is cached; a module with another output runs each time, and so does
     one with a skip connection into or out of the block. In the key, registered classes and functions are identified by
@@ -302,8 +304,18 @@ class Cached(Around[R]):
                 "models": lm.models_in_force(),
                 "sample": lm.current_sample(),
                 "training": frame is not None and frame.training,
+                **self._injected(),
             }
         )
+
+    def _injected(self) -> dict[str, Json]:
+        """Return the part of the key for what `sm.inject` supplies to the tools below."""
+        around = scope.ambient()
+        if around is None or not around.injected:
+            return {}
+        tools = [tool for _, tool in tree.iter_graph(self.module) if isinstance(tool, Tool)]
+        values = [value for tool in tools for value in tool.injected().values()]
+        return {"injected": [_injected_content(value) for value in values]} if values else {}
 
     def _read(self, entry: Json) -> Any:
         """Return the output of an entry, with its class if the module declares it or it is registered."""
@@ -337,6 +349,11 @@ def _content(x: Any) -> Json:
     if isinstance(x, (list, tuple)):
         return [_content(item) for item in cast("list[Any]", x)]
     return None if x is None else {"json": frozen(x), "schema": data.schema_of(x)}
+
+
+def _injected_content(value: Any) -> Json:
+    """Return the part of the key for an injected value: the JSON of a data model; else a number for this process."""
+    return [_name(type(value)), frozen(value)] if hasattr(value, "__synmod_json__") else _identity(value)
 
 
 def _name(x: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal, Unpack, cast
 from pydantic_core import to_jsonable_python
 
 from synmod import data, errors, flow, lm, module, scope
-from synmod.leaves import Json, frozen, mend
+from synmod.leaves import Json, frozen, mend, snake_case
 from synmod.module import Module
 from synmod.registry import register_own
 
@@ -28,7 +28,8 @@ class Agent(Generator[M]):
     `BadReplyError` if that fails. Each run is a call below this module, at `tools/<name>`.
 
     Args:
-        tools: `Tool`s, functions (which become tools), and modules that declare one input.
+        tools: `Tool`s, functions (which become tools), modules that declare one input, a `Retrieve` (which is offered
+            its query), and blocks around one of them, such as `Cached`.
         data_model: Model of the answer, as for `Generator`; without it and `schema` the answer is text.
         schema: JSON schema of the answer; must agree with `data_model`.
         max_steps: Maximum number of model calls.
@@ -50,6 +51,7 @@ class Agent(Generator[M]):
     Raises:
         ConfigError: There are no tools, two have one name, a module does not declare one input, or an argument is
             invalid; the answer has a field `messages` beside `return_messages`; also as for `Generator`.
+        CallError: When called: `sm.inject` supplies no value for a parameter of a tool; names tool and type.
         DataError: When called: a conversation among the inputs has tool calls without a result, which `resume_calls`
             does not allow, that are not at its end, or that cannot be run; names the index of the turn.
         AgentLimitError: When called: no answer after `max_steps` model calls, more than `max_tool_calls` tools are
@@ -97,7 +99,7 @@ class Agent(Generator[M]):
             raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a non-empty list of tools.")
         bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in tools]
         self._functions = lm.function_schemas([_function_schema(tool) for tool in bound], "Agent")
-        self.tools = {tool.name: tool for tool in bound}
+        self.tools = {_name_of(tool): tool for tool in bound}
         self.max_steps = checks.whole("Agent", "max_steps", max_steps)
         self.max_tool_calls = checks.whole("Agent", "max_tool_calls", max_tool_calls)
         at_once = {True: _AT_ONCE, False: 1}[parallel_tools] if isinstance(parallel_tools, bool) else parallel_tools
@@ -135,6 +137,9 @@ class Agent(Generator[M]):
         """
         if data.is_symbolic(inputs):  # a trace, to build the modules among the tools
             return await self.compute_output_spec(inputs)
+        for tool in self.tools.values():
+            if isinstance(inner := checks.innermost(tool), Tool):
+                inner.injected()  # what is missing is found before the first call of the model
         conversation = self._conversation(inputs)
         with self._run_budget() as account:
             try:
@@ -182,7 +187,7 @@ class Agent(Generator[M]):
         """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
         for tool in self.tools.values():
             if not isinstance(tool, Tool):
-                await tool(module.input_declaration(tool))
+                await tool(module.tool_inputs(checks.innermost(tool)))
         return await super().compute_output_spec(inputs)
 
     def _run_budget(self) -> Any:
@@ -230,7 +235,7 @@ class Agent(Generator[M]):
             ToolError: A validator refuses the arguments.
             Exception: Any exception of the tool.
         """
-        declared = module.input_declaration(tool)
+        declared = module.tool_inputs(checks.innermost(tool))
         try:
             inputs = data.JsonDataModel(call.arguments, data.schema_of(declared), data.model_of(declared))
         except errors.SchemaError as error:
@@ -253,21 +258,27 @@ def _plain(output: Any, media: list[Json]) -> Json:
     return json["result"] if is_result(schema) else json
 
 
+def _name_of(tool: Module) -> str:
+    """Return the name of a tool: that of the module in a block around it, unless the block was given one."""
+    return checks.innermost(tool).name if tool.name == snake_case(type(tool).__name__) else tool.name
+
+
 def _function_schema(tool: Module) -> Json:
     """Return the definition of a module for the model: its name, its description, and its one declared input.
 
     Raises:
         ConfigError: The module does not declare exactly one input.
     """
-    if isinstance(tool, Tool):
+    inner = checks.innermost(tool)
+    if tool is inner and isinstance(tool, Tool):
         return tool.function_schema
-    inputs = module.input_declaration(tool)
+    inputs, name = module.tool_inputs(inner), _name_of(tool)
     if not isinstance(inputs, data.SymbolicDataModel):
         remedy = "annotate `async def call(self, inputs: Query)`, or wrap a function in sm.Tool"
-        what = f"Agent: the tool {tool.name!r} does not declare one data model as its input"
+        what = f"Agent: the tool {name!r} does not declare one data model as its input"
         raise errors.ConfigError(f"{what}; {remedy}.")
-    definition = {"name": tool.name, "description": tool.description, "parameters": data.schema_of(inputs)}
-    return lm.function_schema(definition, f"Agent: {tool.name}")
+    definition = {"name": name, "description": inner.description, "parameters": data.schema_of(inputs)}
+    return lm.function_schema(definition, f"Agent: {name}")
 
 
 @module.execution_of.register(Agent)

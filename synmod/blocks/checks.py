@@ -37,6 +37,13 @@ class Around(Returning[R]):
     compute_output_spec: Callable[..., Any] = _outputs_of_module
 
 
+def innermost(module: Module) -> Module:
+    """Return the module in blocks around one module, such as `Cached`; another module itself."""
+    while isinstance(module, Around):
+        module = module.module
+    return module
+
+
 def member(kind: str, name: str, module: Any) -> Module:
     """Return a member, checked.
 

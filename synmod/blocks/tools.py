@@ -41,6 +41,9 @@ _RESULT_WITH_MEDIA: Final = _result_schema({}, media={"type": "array"})
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
+_MISSING: Final = object()
+"""Stands for a value that nothing supplies."""
+
 Approve = Callable[[str, dict[str, Any]], bool | Awaitable[bool]]
 
 
@@ -51,8 +54,9 @@ class Tool(Module):
     The schema of the arguments is read from the signature: types, `Literal`, `X | None`, defaults, pydantic classes and
     data models, with descriptions from `Field`, `Annotated[str, "What it is."]` or the docstring (in the style of
     Google, NumPy or Sphinx). A parameter without annotation that has a default, or is bound by `functools.partial`, is
-    not offered to the model. The function runs once per call; a plain function runs in a worker thread, which continues
-    if its caller is cancelled.
+    not offered to the model; nor is one with the annotation `sm.Injected[T]`, which gets its value from `sm.inject`.
+    The function runs once per call; a plain function runs in a worker thread, which continues if its caller is
+    cancelled.
 
     Args:
         fn: A function, plain or async. A registered function can be saved.
@@ -73,7 +77,8 @@ class Tool(Module):
         ConfigError: `fn` is not a function, is a class or a generator, has no usable name, takes `*args` or `**kwargs`,
             or has a parameter type without a schema. `timeout_s` is not positive.
         SchemaError: The schema is unusable. When called: the arguments do not satisfy it, or a validator.
-        CallError: When called: there are a data model and keyword arguments, or several data models.
+        CallError: When called: there are a data model and keyword arguments, or several data models; or `sm.inject`
+            supplies no value for a parameter `sm.Injected[T]` without a default.
         ToolError: When called: `approve` does not allow the run, or the timeout is over.
         DataError: When called: the result is not JSON.
         Exception: When called: any exception of the function.
@@ -93,7 +98,7 @@ class Tool(Module):
     Source: pydantic-ai's and Synalinks' tools; differs: a module, traced, saved and tested like any other.
     """
 
-    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_taken", "input_spec", "output_spec"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_injected", "_taken", "input_spec", "output_spec"})
 
     def __init__(
         self,
@@ -123,6 +128,7 @@ class Tool(Module):
         self.timeout_s = (
             None if timeout_s is None else check_seconds("Tool: timeout_s", timeout_s, error=errors.ConfigError)
         )
+        self._injected = _injected_parameters(fn)
         self._taken = _Parameters(fn, called) if parameters is None else None
         model = None if self._taken is None else self._taken.model
         is_schema = type(parameters) is data.Schema  # of another server, maybe unchecked
@@ -140,6 +146,22 @@ class Tool(Module):
             {"name": self.name, "description": self.description, "parameters": parameters}, self.name
         )
 
+    def injected(self) -> dict[str, Any]:
+        """Return the values that `sm.inject` supplies here, by parameter; without those that have defaults instead.
+
+        Raises:
+            CallError: One is missing; names the type.
+        """
+        if not self._injected:
+            return {}
+        values = {name: scope.injected_value(kind, _MISSING) for name, (kind, _) in self._injected.items()}
+        for name, (kind, has_default) in self._injected.items():
+            if values[name] is _MISSING and not has_default:
+                wanted = getattr(kind, "__name__", str(kind))
+                remedy = f"call it in a block `with sm.inject(value):`, where the value is a {wanted}"
+                raise errors.CallError(f"{self.name}: no {wanted} is injected for {name!r}; {remedy}.")
+        return {name: value for name, value in values.items() if value is not _MISSING}
+
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
         if len(inputs) + bool(arguments) > 1:
@@ -147,7 +169,10 @@ class Tool(Module):
                 f"{self.path or self.name}: got a data model and other arguments; pass one, or all by keyword."
             )
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
-        args, kwargs = ([], value.get_json()) if self._taken is None else self._taken.of(value)
+        injected = self.injected()
+        args, kwargs = (
+            ([], {**value.get_json(), **injected}) if self._taken is None else self._taken.of(value, injected)
+        )
         if self.approve is not None and await _call(self.approve, self.name, value.get_json()) is not True:
             raise errors.ToolError(f"{self.name}: this run was not approved.")
         if self.timeout_s is None:
@@ -244,8 +269,8 @@ class _Parameters:
     def __reduce__(self) -> tuple[Any, ...]:
         return _Parameters, (self.fn, self.name)
 
-    def of(self, value: data.JsonDataModel[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the positional and keyword arguments for the function: typed, with its defaults.
+    def of(self, value: data.JsonDataModel[Any], injected: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments for the function: typed, with its defaults and what is injected.
 
         Raises:
             SchemaError: A validator refuses the arguments.
@@ -256,10 +281,10 @@ class _Parameters:
             field, own = self.fields.get(name), parameter.default
             has_own = own is not parameter.empty and not isinstance(own, FieldInfo)
             is_field = field is not None and (field in typed.model_fields_set or not has_own)
-            argument = getattr(typed, str(field)) if is_field else own
+            argument = injected.get(name, getattr(typed, str(field)) if is_field else own)
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 args.append(argument)
-            elif field is not None:
+            elif field is not None or name in injected:
                 kwargs[name] = argument
         return args, kwargs
 
@@ -302,8 +327,10 @@ def _arguments_model(
     for index, (parameter, own) in enumerate(parameters.items()):
         if parameter in bound or (parameter not in hints and own.default is not own.empty):
             continue
-        field_names[parameter] = f"argument_{index}_{parameter}"
         hint, default = hints.get(parameter, Any), own.default
+        if scope.injected_type(hint) is not None:
+            continue
+        field_names[parameter] = f"argument_{index}_{parameter}"
         texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
         text = next(iter(texts), descriptions.get(parameter))
         if text and not _is_described(hint):
@@ -318,6 +345,23 @@ def _arguments_model(
         fault = re.sub(r"\bargument_\d+_", "", str(error))
         raise errors.ConfigError(f"Tool: the types of {name} have no schema: {fault}") from None
     return model, field_names
+
+
+def _injected_parameters(fn: Any) -> dict[str, tuple[Any, bool]]:
+    """Return the type of each parameter `sm.Injected[T]`, and whether it has a default.
+
+    Raises:
+        ConfigError: It is not a type by which a value could be found.
+    """
+    hints = module.resolve_annotations(_function(fn))
+    kinds = {name: kind for name, hint in hints.items() if (kind := scope.injected_type(hint)) is not None}
+    parameters = dict(inspect.signature(fn).parameters) if kinds else dict[str, inspect.Parameter]()
+    bound = frozenset(fn.keywords if isinstance(fn, partial) else ())
+    return {
+        name: (kind, parameters[name].default is not inspect.Parameter.empty)
+        for name, kind in kinds.items()
+        if name in parameters and name not in bound
+    }
 
 
 def _is_described(hint: Any) -> bool:

@@ -38,9 +38,8 @@ __all__ = [
     "chat_body", "check_sample", "check_sampling", "check_structured", "current_language_model", "current_sample",
     "current_stand_ins", "default_instructions", "default_language_model", "environment_secrets", "estimate_text",
     "estimate_tokens", "estimate_usage", "faults_of_calls", "fields_of", "function_schema", "function_schemas",
-    "guard_text", "guard_turn", "http_error", "in_order",
-    "input_fields", "instructions_in", "jinja_prompt", "json_text", "message", "model_from", "model_of_kind",
-    "models_in_force", "reply_of", "request_content", "resolve_embedding_model", "resolve_model", "resolve_ref",
-    "sample_number", "set_default_language_model", "stream", "text_rules", "turn_to_keep", "turns", "unbound_model",
-    "use_language_models", "without_media",
+    "guard_text", "guard_turn", "http_error", "in_order", "input_fields", "instructions_in", "jinja_prompt",
+    "json_text", "message", "model_from", "model_of_kind", "models_in_force", "reply_of", "request_content",
+    "resolve_embedding_model", "resolve_model", "resolve_ref", "sample_number", "set_default_language_model", "stream",
+    "text_rules", "turn_to_keep", "turns", "unbound_model", "use_language_models", "without_media",
 ]

@@ -8,7 +8,9 @@ checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program
 from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
 from .building import build, build_and_check, read_build_config
 from .constructing import declaration_of, from_config, is_passed_on, note_loaded
-from .contract import Unquoted, input_declaration, input_spec_of, no_call, output_declaration, shape
+from .contract import (
+    Unquoted, input_declaration, input_spec_of, no_call, output_declaration, shape, tool_inputs,
+)
 from .declaring import (
     AsyncCallee, CallAttempt, ChildAt, DeclaredSkips, Execution, ModuleOf, ModuleOptions, RoomsAbove, attempt,
     execution_of, first_paragraph, has_open_skips, own_inputs_of, passes_none, verify_first_call,
@@ -21,8 +23,8 @@ from .transactions import Build, current_own_build
 __all__ = [
     "UNDECLARED", "AsyncCallee", "Build", "CallAttempt", "ChildAt", "Data", "DeclaredSkips", "Execution", "InVariable",
     "Module", "ModuleOf", "ModuleOptions", "RoomsAbove", "Unquoted", "attempt", "build", "build_and_check",
-    "current_own_build", "declaration_of", "execution_of", "first_paragraph", "from_config",
-    "has_open_skips", "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation",
-    "no_call", "note_loaded", "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs",
-    "refuse_if_sealed", "resolve_annotations", "seal", "shape", "verify_first_call", "where", "without_none",
+    "current_own_build", "declaration_of", "execution_of", "first_paragraph", "from_config", "has_open_skips",
+    "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded",
+    "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed",
+    "resolve_annotations", "seal", "shape", "tool_inputs", "verify_first_call", "where", "without_none",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
@@ -397,6 +398,12 @@ def input_declaration(module: Module) -> Any:
         return spec
     first = module._record.declaration.call.parameter(0)
     return None if first is None or first.model is None else symbol(schema_of(first.model), first.model)
+
+
+@singledispatch
+def tool_inputs(module: Any) -> Any:
+    """Return what a module takes as a tool of an Agent: its declared inputs, for the classes registered others."""
+    return input_declaration(module)
 
 
 def _meet(module: Module, demand: Demand, path: KeyPath, schema: Schema, leaf: Any) -> bool:

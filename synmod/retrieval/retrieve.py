@@ -9,7 +9,7 @@ from pydantic import Field
 
 from synmod import data, errors, tree
 from synmod.leaves import check_int, did_you_mean, must_be
-from synmod.module import Module, ModuleOptions
+from synmod.module import Module, ModuleOptions, tool_inputs
 from synmod.registry import register_own
 
 _TEXT: Final = ("string", ["string", "null"])
@@ -189,3 +189,11 @@ class Retrieve(Module):
         what = "no field=... names the text to search for" if self.field is None else f"no text {self.field!r}"
         has = f"the inputs have {', '.join(texts) or 'none'}"
         raise errors.SchemaError(f"{self.path or self.name}: {what}; {has}.{hint}")
+
+
+@tool_inputs.register(Retrieve)
+def tool_inputs_of_retrieve(retrieve: Retrieve) -> data.SymbolicDataModel:
+    """Return the query, under the name of the field that holds it."""
+    query = {"type": "string", "description": "what to search for"}
+    field = retrieve.field or "query"
+    return data.symbol(data.declare({"type": "object", "properties": {field: query}, "required": [field]}))

@@ -49,7 +49,7 @@ class Ambient:
         entry: The values that the innermost block added.
         phase: The phase, None where no block sets one.
         deadline: The earliest, None without one.
-        hooks, budgets, usages, reward_tracks, scopes, captures: What each block added, outermost first.
+        hooks, budgets, usages, reward_tracks, scopes, captures, injected: What each block added, outermost first.
     """
 
     phase: str | None = None
@@ -60,6 +60,7 @@ class Ambient:
     reward_tracks: tuple[Any, ...] = ()
     scopes: tuple[Any, ...] = ()
     captures: tuple[Any, ...] = ()
+    injected: tuple[Any, ...] = ()
 
     def __init__(self, parent: Ambient | None, entry: BlockEntry) -> None:
         if parent is not None:

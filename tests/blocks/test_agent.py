@@ -47,6 +47,12 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@sm.register(package="agents_of_tests")
+def shout(text: str) -> str:
+    """Shout a text."""
+    return text.upper()
+
+
 async def fail(kind: str) -> None:
     """Fail in a way."""
     raise {"tool": sm.ToolError("try b"), "value": ValueError("secret"), "budget": sm.BudgetExceeded("mine")}[kind]
@@ -144,6 +150,42 @@ async def test_modules_are_tools():
     assert [function["description"] for function in functions] == ["Doubles a number.", "Asks another."]
     assert functions[1]["parameters"] == Query.get_schema()
     assert [turn["content"] for turn in lm.requests[1].messages[-2:]] == ['{"answer": 4}', '{"answer": 7}']
+
+
+async def test_an_index_is_searched_by_its_query():
+    """`Retrieve` is offered as a function of one text, under the name of its field where it has one."""
+    index = sm.KeywordIndex()
+    await index.add([{"id": "sea", "text": "The sea is deep."}])
+    search = sm.Retrieve(index, name="search", description="Search the handbook.")
+    by_field = sm.Retrieve(index, 1, field="question", name="look_up")
+    calls = [calling("search", query="sea"), calling("look_up", "2", question="deep")]
+    solve, lm = agent([calls, {"answer": 3}], search, by_field)
+    await sm.build(solve, Query)
+    await solve(QUERY)
+    functions = [tool["function"] for tool in lm.requests[0].tools]
+    assert [list(function["parameters"]["properties"]) for function in functions] == [["query"], ["question"]]
+    assert functions[0]["description"] == "Search the handbook."
+    for turn in lm.requests[1].messages[-2:]:
+        assert [passage["id"] for passage in json.loads(turn["content"])["passages"]] == ["sea"]
+    with pytest.raises(sm.BadReplyError):
+        await agent([calling("search", query=1)] * 2, search)[0](QUERY)
+
+
+async def test_a_block_around_a_tool_is_that_tool():
+    """`Cached(tool)` has its name, description and parameters; equal calls run it once. So does `Retry`."""
+    tool = sm.Cached(sm.Tool(add))
+    named = sm.Retry(sm.Tool(add), on=ValueError, name="sum")
+    calls = [calling(a=1, b=2), calling("sum", "3", a=5, b=5)]
+    solve, lm = agent([calls, calling("add", "2", a=1, b=2), {"answer": 3}], tool, named)
+    with sm.trace() as trace:
+        await solve(QUERY)
+    assert [each["function"]["name"] for each in lm.requests[0].tools] == ["add", "sum"]
+    assert lm.requests[0].tools[0] == sm.Tool(add).function_schema
+    assert [turn["content"] for turn in lm.requests[2].messages if turn["role"] == "tool"] == ["3", "10", "3"]
+    assert sorted(RUNS) == [(1, 2), (5, 5)]
+    assert {child.path for child in trace.roots[0].children} == {"tools/add", "tools/sum"}
+    again = sm.loads(sm.dumps(sm.Agent([sm.Cached(sm.Tool(shout))])))
+    assert [*again.tools] == ["shout"]
 
 
 async def test_a_module_may_return_several_values_or_none():
