@@ -43,7 +43,10 @@ from synmod.lm import (
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
-from synmod.retrieval import FoundPassage, Index, KeywordIndex, Passage, Passages, Retrieve, VectorIndex
+from synmod.retrieval import (
+    FoundPassage, HybridIndex, Index, KeywordIndex, Passage, Passages, QueryPassage, Retrieve, Table, VectorIndex,
+    passages,
+)
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
     CallFrame, Feedback, Hook, Injected, Usage, budget, current_call, current_phase, current_scope, deadline, hooks,
@@ -73,28 +76,29 @@ __all__ = [
     "EmbeddingRequest", "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize",
     "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart",
     "FormatError", "FoundPassage", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook",
-    "Identity", "Image", "ImagePart", "InMask", "Index", "Injected", "Input", "Intermediate", "JournalError",
-    "JsonDataModel", "KeyPath", "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda",
+    "HybridIndex", "Identity", "Image", "ImagePart", "InMask", "Index", "Injected", "Input", "Intermediate",
+    "JournalError", "JsonDataModel", "KeyPath", "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda",
     "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport", "Majority", "Map", "Memory", "ModelError",
     "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError", "NotBuiltError", "Nothing", "OfType",
     "OptState", "Or", "OutMask", "Parallel", "Param", "Passage", "Passages", "PathContains", "PathIn", "Prefix",
-    "Program", "Progress", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve",
-    "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score",
-    "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State",
-    "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError",
-    "SynmodWarning", "TextPart", "Thinking", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError",
-    "UnavailableError", "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Xor",
-    "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone", "compose", "current_call",
-    "current_phase", "current_scope", "current_update_context", "data", "deadline", "default_language_model",
-    "distribute", "dumps", "embedded", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables",
-    "graphdef", "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema", "is_symbolic",
-    "iter_graph", "jinja_prompt", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples",
-    "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics", "module",
-    "normalize_score", "ops", "optimizers", "paths_of", "phase", "pop", "program", "register",
-    "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving",
-    "scope", "serve", "serving", "set_attributes", "set_default_language_model", "set_metadata", "skip", "split",
-    "split_context", "state", "static", "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree",
-    "update", "update_context", "use_language_models", "using", "variables", "view",
+    "Program", "Progress", "QueryPassage", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat",
+    "RequestError", "Retrieve", "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError",
+    "SchemaTooComplex", "Score", "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError",
+    "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel",
+    "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart", "Thinking", "Tool", "ToolCall",
+    "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage", "Variable",
+    "VariableState", "VectorIndex", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call", "callbacks",
+    "capture", "clone", "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data",
+    "deadline", "default_language_model", "distribute", "dumps", "embedded", "errors", "evaluate", "filters",
+    "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
+    "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "latest_checkpoint", "list_checkpoints",
+    "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context",
+    "metrics", "module", "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop", "program",
+    "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
+    "save_variables", "saving", "scope", "serve", "serving", "set_attributes", "set_default_language_model",
+    "set_metadata", "skip", "split", "split_context", "state", "static", "stream", "time_left", "trace",
+    "track_rewards", "track_usage", "train", "tree", "update", "update_context", "use_language_models", "using",
+    "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

@@ -121,7 +121,9 @@ class Tool(Module):
             remedy = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
             raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {remedy}.")
         if description is None:
-            description = module.first_paragraph(inspect.getdoc(function))
+            description = getattr(cast("Any", fn), "description", None) or module.first_paragraph(
+                inspect.getdoc(function)
+            )
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
         self.approve = None if approve is None else checks.function("Tool", "approve", approve)

@@ -1,30 +1,28 @@
-"""The indexes in SQLite: passages found by their words (BM25), or by the cosine of their vectors."""
+"""Indexes in SQLite: what they share, and the index that finds passages by their words (BM25)."""
 
 import json
-import math
 import os
 import re
 import sqlite3
 import unicodedata
 import weakref
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from struct import Struct
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar
 
-from synmod import errors, lm
+from synmod import errors
 from synmod.cache import database
 from synmod.leaves import aio, check_int, must_be
 from synmod.registry import register_own
 
-from .retrieve import FoundPassage, Index, Passage
+from .filters import Where, check_where, predicate_of
+from .retrieve import FoundPassage, Index, Passage, list_of
 
 T = TypeVar("T")
 
 _ID: Final = 0x53594E49  # "SYNI", the application_id that identifies the database
 _AT_ONCE: Final = 1_024  # passages that are embedded and committed together
-_NUMBER_BYTES: Final = 8
 _MOST_WORDS: Final = 256  # of a query
+MOST_ROWS: Final = 2**63 - 1  # the largest number of SQLite
 _WORD: Final = re.compile(r"\w+")
 _ACCENT: Final = re.compile("[\u0300-\u036f]")
 _ALONE: Final = r"([\u3040-\u30ff\u3400-\u9fff])"  # Chinese and Japanese have no spaces between words; slow to compile
@@ -33,7 +31,7 @@ _UPSERT: Final = (
     "vector = excluded.vector, metadata = excluded.metadata, text = excluded.text"
 )
 
-_PASSAGE_TABLE: Final = (
+PASSAGE_TABLE: Final = (
     "CREATE TABLE passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE, vector BLOB, metadata TEXT, text TEXT)"
 )
 
@@ -92,7 +90,7 @@ class StoredIndex(Index):
             (1, 1)
         """
         self.check_bound()
-        rows = [_row(passage, at) for at, passage in enumerate(_list_of(passages, "passages"))]
+        rows = [_row(passage, at) for at, passage in enumerate(list_of(passages, "passages"))]
         rows, changed = list({row[0]: row for row in rows}.values()), 0
         for at in range(0, len(rows), _AT_ONCE):
             new = await self._in_thread(self._new_rows, rows[at : at + _AT_ONCE])
@@ -101,13 +99,15 @@ class StoredIndex(Index):
             changed += len(new)
         return changed
 
-    async def remove(self, ids: Iterable[str]) -> int:
-        """Remove the passages with these ids; return how many there were.
+    async def remove(self, ids: Iterable[str] | None = None, *, where: Where | None = None) -> int:
+        """Remove the passages with these ids, or those whose metadata satisfies a filter; return how many there were.
 
         Args:
             ids: The ids; unknown ones are skipped.
+            where: The filter, as for `search`; in place of `ids`.
 
         Raises:
+            ArgumentError: `where` is not a filter, or there is neither or both of `ids` and `where`.
             DataError: `ids` is a str, or the file cannot be used.
 
         Example:
@@ -115,12 +115,35 @@ class StoredIndex(Index):
             >>> sm.run(index.add([{"id": "1", "text": "tea"}])), sm.run(index.remove(["1", "2"])), len(index)
             (1, 1, 0)
         """
-        keys = [(str(key),) for key in _list_of(ids, "ids")]
+        if (ids is None) is (where is None):
+            raise errors.ArgumentError(f"{type(self).__name__}.remove: pass either ids or where=.")
+        if where is not None:
+            fits = predicate_of(check_where("remove", where) or {})
+            return await self._in_thread(_delete_where, fits)
+        keys = [(str(key),) for key in list_of(ids, "ids")]
 
         def delete(connection: sqlite3.Connection) -> int:
             return connection.executemany("DELETE FROM passage WHERE id = ?", keys).rowcount
 
         return await self._in_thread(database.in_transaction, delete) if keys else 0
+
+    async def get(self, id: str) -> Passage | None:  # noqa: A002  # the name of the field
+        """Return the passage with this id; None if there is none.
+
+        Args:
+            id: The id.
+
+        Raises:
+            DataError: The file cannot be used.
+
+        Example:
+            >>> index = sm.KeywordIndex()
+            >>> sm.run(index.add([{"id": "1", "text": "tea"}])), sm.run(index.get("1")).text, sm.run(index.get("2"))
+            (1, 'tea', None)
+        """
+        statement = "SELECT id, metadata, text, 0.0 FROM passage WHERE id = ?"
+        passages = await self._in_thread(select_passages, statement, (str(id),))
+        return Passage(id=id, text=passages[0].text, metadata=passages[0].metadata) if passages else None
 
     def __len__(self) -> int:
         """Return the number of passages; blocks the event loop until a search or write under way has ended."""
@@ -205,13 +228,6 @@ class StoredIndex(Index):
             database.in_transaction(connection, write)
 
 
-def _list_of(items: Any, what: str) -> list[Any]:
-    """Return passages or ids as a list; raise DataError for a text or a single passage."""
-    if isinstance(items, str | bytes | Mapping | Passage) or not isinstance(items, Iterable):
-        raise errors.DataError(must_be(what, "a list of them", cast("object", items)))
-    return list(cast("Iterable[Any]", items))
-
-
 def _row(item: Any, at: int) -> Row:
     """Return a passage as a row.
 
@@ -232,16 +248,38 @@ def _count(connection: sqlite3.Connection) -> int:
     return connection.execute("SELECT count(*) FROM passage").fetchone()[0]
 
 
-def _select_passages(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[FoundPassage]:
-    """Return the passages that a statement finds."""
-    rows = connection.execute(statement, values).fetchall()
+def _delete_where(connection: sqlite3.Connection, fits: Callable[[str], bool]) -> int:
+    """Remove the passages whose metadata satisfies a filter; return how many there were."""
+    connection.create_function("fits", 1, fits)
+    statement = "DELETE FROM passage WHERE fits(metadata)"
+    return database.in_transaction(connection, lambda connection: connection.execute(statement).rowcount)
+
+
+def select_passages(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any], fits: Callable[[str], bool] | None = None
+) -> list[FoundPassage]:
+    """Return the passages that a statement selects, which may call `fits` on their metadata; None fits all.
+
+    Raises:
+        OSError: One of them is damaged.
+    """
+    connection.create_function("fits", 1, fits or bool)  # no metadata is an empty text
+    return passages_of_rows(connection.execute(statement, values).fetchall())
+
+
+def passages_of_rows(rows: Iterable[tuple[Any, Any, Any, float]]) -> list[FoundPassage]:
+    """Return passages with their scores.
+
+    Raises:
+        OSError: One of them is damaged.
+    """
     try:
         return [FoundPassage(id=i, metadata=json.loads(m), text=t, score=score) for i, m, t, score in rows]
     except (TypeError, ValueError, RecursionError) as error:
         raise OSError(f"a passage in it is damaged: {error}") from None
 
 
-# -- by words and by vectors -------------------------------------------------------------------------------------------
+# -- by words ---------------------------------------------------------------------------------------------------------
 
 
 @register_own()
@@ -269,7 +307,7 @@ class KeywordIndex(StoredIndex):
 
     _format = 102
     _schema = (
-        _PASSAGE_TABLE,
+        PASSAGE_TABLE,
         "CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61')",
         "CREATE TRIGGER added AFTER INSERT ON passage BEGIN"
         " INSERT INTO words (rowid, text) VALUES (new.number, plain(new.text)); END",
@@ -282,146 +320,47 @@ class KeywordIndex(StoredIndex):
         connection.create_function("plain", 1, _fold_text, deterministic=True)
         super()._prepare(connection)
 
-    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+    async def search(self, query: str, k: int = 5, *, where: Where | None = None) -> list[FoundPassage]:
         """Return the passages that share words with a query, ranked by BM25.
 
         Args:
             query: Any text; its first 256 distinct words are used.
             k: How many at most.
+            where: A filter of their metadata, such as `{"lang": "en", "year": {"gte": 2024}}`: a field equals a value,
+                or satisfies each of `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `in`.
 
         Returns:
             Passages with their scores, the best first.
 
         Raises:
-            ArgumentError: `query` is not a str, or `k` not a whole number above 0.
+            ArgumentError: `query` is not a str, `k` not a whole number above 0, or `where` not a filter.
             ConfigError: The index was loaded by its name alone.
             DataError: The file cannot be used.
         """
         self.check_bound()
-        _check_search(query, k)
+        fits = check_search(query, k, where)
         words = list(dict.fromkeys(_WORD.findall(_fold_text(query))))[:_MOST_WORDS]
         if not words:
             return []
         expression = " OR ".join(f'"{word}"' for word in words)
         statement = (
             "SELECT passage.id, passage.metadata, passage.text, -bm25(words) FROM words JOIN passage"
-            " ON passage.number = words.rowid WHERE words MATCH ? ORDER BY bm25(words), passage.number LIMIT ?"
+            " ON passage.number = words.rowid WHERE words MATCH ? AND fits(passage.metadata)"
+            " ORDER BY bm25(words), passage.number LIMIT ?"
         )
-        return await self._in_thread(_select_passages, statement, (expression, k))
+        return await self._in_thread(select_passages, statement, (expression, min(k, MOST_ROWS)), fits)
 
 
-@register_own()
-class VectorIndex(StoredIndex):
-    """Finds passages by meaning: by the exact cosine of their vectors with that of the query.
-
-    Every vector is compared; 10,000 of 256 numbers take about 80 ms in a thread. For millions, derive an `Index` that
-    queries a vector database.
-
-    Args:
-        embedding_model: The model of the vectors, or its name. A file belongs to the model that filled it.
-        path: The file, which processes may share; missing folders are made. None for memory.
-        name: The name in a saved file; by default that of the file without its ending.
-        query_prefix: Text that the model wants before a query, such as "query: " for E5 or "search_query: " for Nomic.
-        passage_prefix: The same before a passage, such as "passage: ". A file belongs to the one that filled it.
+def check_search(query: Any, k: Any, where: Where | None) -> Callable[[str], bool] | None:
+    """Return whether metadata, as JSON text, satisfies a filter, as a function; None without a filter.
 
     Raises:
-        ConfigError: `embedding_model` is not a model, `path` is not a path, `name` is empty, or a prefix is not a str.
-
-    Example:
-        >>> async def main(index):
-        ...     await index.add([{"id": "tea", "text": "Tea is a drink."}, {"id": "sea", "text": "The sea is deep."}])
-        ...     return [passage.id for passage in await index.search("How deep are seas?", k=1)]
-        >>> sm.run(main, VectorIndex("embedded/hash"))
-        ['sea']
-
-    Source: exhaustive search, as in FAISS's flat index; differs: in a SQLite file, no numpy.
+        ArgumentError: The query is not a text, `k` not a count, or `where` not a filter.
     """
-
-    _format = 201
-    _schema = (_PASSAGE_TABLE, "CREATE TABLE about (model TEXT, numbers INTEGER)")
-
-    def __init__(
-        self,
-        embedding_model: lm.EmbeddingModel | str,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        name: str | None = None,
-        query_prefix: str = "",
-        passage_prefix: str = "",
-    ) -> None:
-        super().__init__(path, name=name)
-        for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
-            if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-                raise errors.ConfigError(must_be(f"VectorIndex: {what}", "a text", prefix))
-        self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
-        self.embedding_model = lm.resolve_embedding_model(embedding_model, "VectorIndex: embedding_model")
-
-    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
-        """Return the passages whose vectors have the highest cosine with that of a query.
-
-        Args:
-            query: Any text.
-            k: How many at most.
-
-        Returns:
-            Passages with their cosine, the best first; ties in the order in which they were added.
-
-        Raises:
-            ArgumentError: `query` is not a str, or `k` not a whole number above 0.
-            ConfigError: The index was loaded by its name alone, or was filled by another embedding model or with
-                another `passage_prefix`.
-            DataError: The file cannot be used.
-            ModelError: Raised by the embedding model.
-        """
-        self.check_bound()
-        _check_search(query, k)
-        (vector,) = (await self.embedding_model([f"{self.query_prefix}{query}"])).vectors
-        return await self._in_thread(self._nearest, vector, k)
-
-    def _nearest(self, connection: sqlite3.Connection, vector: Sequence[float], k: int) -> list[FoundPassage]:
-        """Return the passages nearest to a vector."""
-        self._check_model(connection, len(vector))
-        connection.create_function("cosine", 1, _cosine_to(vector), deterministic=True)
-        statement = (
-            "SELECT id, metadata, text, score FROM passage JOIN (SELECT number AS best, cosine(vector) AS score"
-            " FROM passage ORDER BY score DESC, number LIMIT ?) ON number = best ORDER BY score DESC, number"
-        )
-        return _select_passages(connection, statement, (k,))
-
-    async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
-        prefixed = [f"{self.passage_prefix}{text}" for text in texts]
-        return [_pack_vector(vector) for vector in (await self.embedding_model(prefixed)).vectors]
-
-    @property
-    def _vector_source(self) -> str:
-        """The origin of the vectors in the file: the model, and the prefix of passages if it is not empty."""
-        model = self.embedding_model.model
-        return f"{model}, passage_prefix={self.passage_prefix!r}" if self.passage_prefix else model
-
-    def _check_vectors(self, connection: sqlite3.Connection, vectors: Sequence[bytes | None]) -> None:
-        numbers = max(len(vector or b"") for vector in vectors) // _NUMBER_BYTES
-        if numbers and not self._check_model(connection, numbers):
-            connection.execute("INSERT INTO about VALUES (?, ?)", (self._vector_source, numbers))
-
-    def _check_model(self, connection: sqlite3.Connection, numbers: int) -> bool:
-        """Whether the file holds vectors already.
-
-        Raises:
-            ConfigError: They are from another model or another prefix, or have another length.
-        """
-        stored, own = connection.execute("SELECT * FROM about").fetchone(), (self._vector_source, numbers)
-        if stored is not None and stored != own:
-            was, now = (f"{model!r} with {length} numbers" for model, length in (stored, own))
-            which = f"VectorIndex {self.name!r}: its vectors are of {was}, and this is {now}"
-            raise errors.ConfigError(f"{which}. Use that model and prefix, or another file.")
-        return stored is not None
-
-
-def _check_search(query: Any, k: Any) -> None:
-    """Raise ArgumentError for a query that is not a text, or a `k` that is not a count."""
     if not isinstance(query, str):
         raise errors.ArgumentError(must_be("search: query", "a text", query))
     check_int("search: k", k)
+    return predicate_of(where) if check_where("search", where) and where else None
 
 
 def _fold_text(text: str) -> str:
@@ -430,24 +369,3 @@ def _fold_text(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
     return re.sub(_ALONE, r" \1 ", text)
-
-
-def _pack_vector(vector: Sequence[float]) -> bytes:
-    """Return a vector, normalised, as bytes; no bytes for a zero vector, which has no direction."""
-    length = math.hypot(*vector)
-    return array("d", [number / length for number in vector]).tobytes() if length else b""
-
-
-def _cosine_to(vector: Sequence[float]) -> Callable[[bytes], float]:
-    """Return a function from a packed vector to its cosine. Hot: called for every passage.
-
-    For unit vectors it is 1 - d * d / 2 with their distance d, which Python computes faster than their dot product.
-    """
-    length = math.hypot(*vector)
-    own = tuple([number / (length or 1.0) for number in vector])
-    unpack, distance = Struct(f"{len(own)}d").unpack, math.dist
-
-    def cosine(packed: bytes) -> float:
-        return max(-1.0, 1.0 - distance(own, unpack(packed)) ** 2 / 2) if packed and length else 0.0
-
-    return cosine

@@ -1,18 +1,25 @@
-"""`Retrieve`, the block that searches an index; the passages that it finds; and the base class of indexes.
+"""`Retrieve`, the block that searches an index; the passages that it finds; the base class of indexes; `HybridIndex`.
 
 An index is a graph node by reference, like a live model: programs share it, and no file holds its passages or its path.
 """
 
-from typing import Any, Final, Self, Unpack
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self, Unpack, cast
 
 from pydantic import Field
 
-from synmod import data, errors, tree
+from synmod import data, errors, flow, tree
 from synmod.leaves import check_int, did_you_mean, must_be
 from synmod.module import Module, ModuleOptions, tool_inputs
 from synmod.registry import register_own
 
+from .filters import Where, check_where
+
 _TEXT: Final = ("string", ["string", "null"])
+_RANK: Final = 60  # the constant of reciprocal rank fusion
+_DEPTH: Final = 50  # how many passages of each index are fused at least
+_RERANKED: Final = 3  # times k passages
 
 
 @register_own()
@@ -78,12 +85,13 @@ class Index:
             remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
             raise errors.ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
 
-    async def search(self, query: str, k: int = 5) -> list[FoundPassage]:
+    async def search(self, query: str, k: int = 5, *, where: Where | None = None) -> list[FoundPassage]:
         """Return the passages that fit a query best.
 
         Args:
             query: Any text.
             k: How many at most.
+            where: A filter of their metadata; an index without filters may leave the parameter out.
 
         Returns:
             Passages with their scores, the best first.
@@ -101,6 +109,85 @@ tree.register_impl(
 )
 
 
+@register_own()
+class HybridIndex(Index):
+    """Searches several indexes at once, such as one by words and one by meaning, and fuses their rankings.
+
+    A passage has the score 1 / (60 + rank), summed over the indexes that find it among their first `max(50, 5 * k)`.
+
+    Args:
+        *indexes: Two or more indexes of the same passages.
+        name: The name in a saved file, which is one for all of them; by default their names, joined with "+".
+
+    Raises:
+        ConfigError: There are fewer than two, one is not an Index, or `name` is empty.
+
+    Example:
+        >>> index = HybridIndex(sm.KeywordIndex(), sm.VectorIndex("embedded/hash"))
+        >>> added = sm.run(index.add([{"id": "tea", "text": "Tea is a drink."}, {"id": "sea", "text": "It is deep."}]))
+        >>> [passage.id for passage in sm.run(index.search("a drink", k=1))]
+        ['tea']
+
+    Source: reciprocal rank fusion (Cormack et al. 2009).
+    """
+
+    def __init__(self, *indexes: Index, name: str | None = None) -> None:
+        for index in indexes:
+            if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+                raise errors.ConfigError(must_be("HybridIndex", "a KeywordIndex or another Index", index))
+        if len(indexes) < 2:
+            raise errors.ConfigError(f"HybridIndex: got {len(indexes)} index, wanted two or more.")
+        self.indexes = indexes
+        self.name = "+".join(index.name for index in indexes) if name is None else name
+        if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise errors.ConfigError(must_be("HybridIndex: name", "a text", name))
+
+    async def add(self, passages: Iterable[Passage | Mapping[str, Any]]) -> int:
+        """Add passages to every index, as `KeywordIndex.add` does; return how many were new or changed in any."""
+        return max(await self._in_all("add", list_of(passages, "passages")))
+
+    async def remove(self, ids: Iterable[str] | None = None, *, where: Where | None = None) -> int:
+        """Remove passages from every index, as `KeywordIndex.remove` does; return how many there were."""
+        return max(await self._in_all("remove", None if ids is None else list_of(ids, "ids"), where=where))
+
+    async def search(self, query: str, k: int = 5, *, where: Where | None = None) -> list[FoundPassage]:
+        """Return the passages that rank highest over all indexes.
+
+        Args:
+            query: Any text.
+            k: How many at most.
+            where: A filter of their metadata, as for `KeywordIndex.search`.
+
+        Returns:
+            Passages with their fused scores, the best first; ties in the order of the indexes and their rankings.
+
+        Raises:
+            ArgumentError, ConfigError, DataError, ModelError: As for the indexes.
+        """
+        self.check_bound()
+        depth = max(_DEPTH, 5 * check_int("search: k", k))
+        filters = {} if where is None else {"where": where}
+        scores, passages = defaultdict[str, float](float), dict[str, FoundPassage]()
+        for ranking in await self._in_all("search", query, depth, **filters):
+            for rank, passage in enumerate(ranking, start=1):
+                scores[passage.id] += 1 / (_RANK + rank)
+                passages.setdefault(passage.id, passage)
+        best = sorted(scores, key=lambda key: -scores[key])[:k]
+        return [passages[key].model_copy(update={"score": scores[key]}) for key in best]
+
+    async def _in_all(self, method: str, *args: Any, **options: Any) -> list[Any]:
+        """Return the results of one method of every index, which run at once."""
+        self.check_bound()
+        return await flow.together(*[lambda i=index: getattr(i, method)(*args, **options) for index in self.indexes])
+
+
+def list_of(items: Any, what: str) -> list[Any]:
+    """Return passages or ids as a list; raise DataError for a text or a single passage."""
+    if isinstance(items, str | bytes | Mapping | Passage) or not isinstance(items, Iterable):
+        raise errors.DataError(must_be(what, "a list of them", cast("object", items)))
+    return list(cast("Iterable[Any]", items))
+
+
 # -- the block ---------------------------------------------------------------------------------------------------------
 
 
@@ -116,6 +203,19 @@ class Passages(data.DataModel, defer_build=True):
 
 
 @register_own()
+class QueryPassage(data.DataModel, defer_build=True):
+    """A query and a passage: the inputs of a module that gives the passage its `score`.
+
+    Attributes:
+        query: The query.
+        passage: The passage.
+    """
+
+    query: str
+    passage: Passage
+
+
+@register_own()
 class Retrieve(Module):
     """Finds the passages of an index that fit a text in the inputs.
 
@@ -125,6 +225,9 @@ class Retrieve(Module):
         k: How many passages at most.
         field: The field of the inputs that holds the query; None for the only text among them.
         return_inputs: Whether the output begins with the fields of the inputs.
+        where: A filter of their metadata, such as `{"lang": "en"}`, as for `KeywordIndex.search`.
+        rerank: A module that is called for each of the first `3 * k` passages at once, with `query` and `passage`, and
+            whose output has a number `score`: the passages are sorted by it.
         **options: Those of `Module`.
 
     Schemas:
@@ -132,9 +235,10 @@ class Retrieve(Module):
         outputs: `passages`, a list of `id`, `text`, `metadata`, `score`; with `return_inputs` the inputs' fields first
 
     Raises:
-        ConfigError: `index` is not an Index, or `k` not a whole number above 0. When called: the index was loaded by
-            its name alone.
-        SchemaError: The inputs have no such field ('Did you mean'), or several texts and `field` is None.
+        ConfigError: `index` is not an Index, `k` not a whole number above 0, `where` not a filter, or `rerank` not a
+            module. When called: the index was loaded by its name alone.
+        SchemaError: The inputs have no such field ('Did you mean'), or several texts and `field` is None; or the output
+            of `rerank` has no number `score`.
 
     Example:
         >>> class Question(sm.DataModel):
@@ -147,6 +251,9 @@ class Retrieve(Module):
     Source: DSPy's `Retrieve`, Synalinks' knowledge retrieval; differs: no global retriever, scores come with the texts.
     """
 
+    where: Where | None = None
+    rerank: Module | None = None
+
     def __init__(
         self,
         index: Index,
@@ -154,6 +261,8 @@ class Retrieve(Module):
         *,
         field: str | None = None,
         return_inputs: bool = False,
+        where: Where | None = None,
+        rerank: Module | None = None,
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
@@ -161,17 +270,57 @@ class Retrieve(Module):
             raise errors.ConfigError(must_be("Retrieve: index", "a KeywordIndex or another Index", index))
         self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
         self.index, self.field, self.return_inputs = index, field, return_inputs
+        if check_where("Retrieve", where, errors.ConfigError):
+            self.where = dict(where or {})
+        if not isinstance(rerank, Module | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            raise errors.ConfigError(must_be("Retrieve: rerank", "a module whose output has `score`", rerank))
+        if rerank is not None:
+            self.rerank = rerank
 
     async def call(self, inputs: Any) -> Any:
         """Return the passages that the index finds for the query in the inputs."""
-        query = inputs[self._query_field(inputs)]
+        query = inputs[self._query_field(inputs)] or ""
         self.index.check_bound()
-        passages = Passages(passages=await self.index.search(query, self.k)).to_json_data_model()
-        return data.ops.concat(inputs, passages) if self.return_inputs else passages
+        depth = self.k if self.rerank is None else _RERANKED * self.k
+        filters = {} if self.where is None else {"where": self.where}
+        passages = await self.index.search(query, depth, **filters)
+        if self.rerank is not None:
+            passages = await self._rerank(self.rerank, query, passages)
+        output = Passages(passages=passages).to_json_data_model()
+        return data.ops.concat(inputs, output) if self.return_inputs else output
+
+    async def _rerank(self, module: Module, query: str, passages: list[FoundPassage]) -> list[FoundPassage]:
+        """Return the best passages, with the scores that a module gives them."""
+
+        async def score(passage: FoundPassage) -> FoundPassage:
+            plain = Passage(id=passage.id, text=passage.text, metadata=passage.metadata)
+            output = await module(QueryPassage(query=query, passage=plain))
+            return passage.model_copy(update={"score": self._score_in(output)})
+
+        scored = await flow.together(*[lambda p=passage: score(p) for passage in passages])
+        return sorted(scored, key=lambda passage: -passage.score)[: self.k]
+
+    def _score_in(self, output: Any) -> float:
+        """Return the score in an output of `rerank`.
+
+        Raises:
+            SchemaError: It has no number `score`.
+        """
+        score = output.get_json().get("score") if isinstance(output, (data.JsonDataModel, data.DataModel)) else None
+        if isinstance(score, bool) or not isinstance(score, (int, float)):
+            what = f"the output of rerank has no number `score`: {output!r:.100}"
+            raise errors.SchemaError(f"{self.path or self.name}: {what}")
+        return float(score)
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the passages as a symbol; with `return_inputs` after the fields of the inputs."""
         self._query_field(inputs)
+        if self.rerank is not None:
+            output = await self.rerank(data.symbol(data.schema_of(QueryPassage), QueryPassage))
+            fields = list(data.parts_of(data.schema_of(output)).fields) if data.is_symbolic(output) else []
+            if "score" not in fields:
+                what = f"the output of rerank has no `score`; it has {', '.join(fields) or 'none'}"
+                raise errors.SchemaError(f"{self.path or self.name}: {what}.")
         passages = data.symbol(data.schema_of(Passages), Passages)
         return data.ops.concat(inputs, passages) if self.return_inputs else passages
 
