@@ -49,8 +49,8 @@ from synmod.retrieval import (
 )
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
-    CallFrame, Feedback, Hook, Injected, Usage, budget, current_call, current_phase, current_scope, deadline, hooks,
-    hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
+    CallFrame, Emitted, Feedback, Hook, Injected, Usage, budget, current_call, current_phase, current_scope, deadline,
+    emit, hooks, hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
 )
 from synmod.serving import serve
 from synmod.train import (
@@ -73,10 +73,10 @@ __all__ = [
     "Cache", "Cached", "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought",
     "ChatMessage", "ChatMessages", "Comparison", "Concat", "ConfigError", "Constant", "Context", "ContextWindowError",
     "DaskExecutor", "DataError", "DataModel", "DeadlineExceeded", "Decision", "EmbeddingModel", "EmbeddingReply",
-    "EmbeddingRequest", "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize",
-    "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart",
-    "FormatError", "FoundPassage", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook",
-    "HybridIndex", "Identity", "Image", "ImagePart", "InMask", "Index", "Injected", "Input", "Intermediate",
+    "EmbeddingRequest", "Emitted", "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult",
+    "Factorize", "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits",
+    "FilePart", "FormatError", "FoundPassage", "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History",
+    "Hook", "HybridIndex", "Identity", "Image", "ImagePart", "InMask", "Index", "Injected", "Input", "Intermediate",
     "JournalError", "JsonDataModel", "KeyPath", "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda",
     "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport", "Majority", "Map", "Memory", "ModelError",
     "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError", "NotBuiltError", "Nothing", "OfType",
@@ -89,7 +89,7 @@ __all__ = [
     "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage", "Variable",
     "VariableState", "VectorIndex", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call", "callbacks",
     "capture", "clone", "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data",
-    "deadline", "default_language_model", "distribute", "dumps", "embedded", "errors", "evaluate", "filters",
+    "deadline", "default_language_model", "distribute", "dumps", "embedded", "emit", "errors", "evaluate", "filters",
     "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
     "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "latest_checkpoint", "list_checkpoints",
     "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context",

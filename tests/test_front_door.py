@@ -27,6 +27,7 @@ RECORDS = {  # handed out, not constructed by users
     "CallRecord",
     "EmbeddingReply",
     "EmbeddingRequest",
+    "Emitted",
     "Failed",
     "History",
     "LMReply",

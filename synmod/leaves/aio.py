@@ -589,13 +589,7 @@ class Signal:
         """Wait until it has happened, or is lost; return at once if so. A cancelled waiter leaves nothing behind."""
         if self.is_set or self.is_lost:
             return
-        gate = Gate()
-        trio = current_trio()
-        wake_soon: Callable[..., object] = (
-            asyncio.get_running_loop().call_soon_threadsafe
-            if trio is None
-            else trio.lowlevel.current_trio_token().run_sync_soon
-        )
+        gate, wake_soon = Gate(), call_soon_here()
 
         def wake() -> None:
             wake_soon(gate.wake)
@@ -613,6 +607,14 @@ class Signal:
         finally:
             with self._lock:
                 self._waiters.discard(wake)
+
+
+def call_soon_here() -> Callable[..., object]:
+    """Return a function that may be called from any thread, to call another one soon in the loop that runs here."""
+    trio = current_trio()
+    if trio is None:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    return trio.lowlevel.current_trio_token().run_sync_soon
 
 
 class Gate:

@@ -223,6 +223,9 @@ async def call_model(
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, NO_USAGE
     try:
+        if listeners and call.ambient is not None and call.ambient.readers:
+            with call.exclude_time(call.clock.now()):
+                await scope.wait_for_readers(call.ambient)
         if listeners:
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
         streams = [stream for stream in STREAMS.get() if stream.is_read_here]

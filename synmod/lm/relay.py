@@ -8,33 +8,38 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeAlias, cast, overload
+
+from typing_extensions import TypeVar
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, reset
-from synmod.scope import Hook, LMChunkEvent, Place, Usage, notify
+from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Place, Usage, notify
 
 from .partial import GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item", default=LMChunk)
+R = TypeVar("R")
 ExcludeTime: TypeAlias = Callable[[float], AbstractContextManager[None]]
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
-STREAMS: Final[ContextVar[tuple[stream[Any], ...]]] = ContextVar("synmod_streams", default=())
+STREAMS: Final[ContextVar[tuple[stream[Any, Any], ...]]] = ContextVar("synmod_streams", default=())
 """The enclosing streams, outermost first."""
 
 
-class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
+class stream(Generic[T, Item]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
     """Run a program and read the pieces of all its model calls as they arrive.
 
     Every model call inside is streamed, including concurrent ones; modules receive whole replies as always. While the
@@ -43,6 +48,9 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
     Args:
         program: A module, or any async function.
         *inputs: Its arguments.
+        events: Whether to read, in the order in which they happen, also the begin and the end of each call of a module
+            or tool (`scope.CallBegin`, `scope.CallEnd`) and what `sm.emit` reports (`Emitted`). Neither waits for the
+            reader; the next call of a module or a model does.
         **kwargs: Likewise by keyword.
 
     Raises:
@@ -66,15 +74,28 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
     Source: LangGraph's `astream`, trio's memory channels; differs: nothing is buffered, so a slow reader is waited for.
     """
 
-    def __init__(self, program: Callable[P, Awaitable[T]], *inputs: P.args, **kwargs: P.kwargs) -> None:
+    @overload
+    def __init__(
+        self: stream[R, LMChunk | CallBegin | CallEnd | Emitted],
+        program: Callable[..., Awaitable[R]],
+        *inputs: Any,
+        events: Literal[True],
+        **kwargs: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: stream[R, LMChunk], program: Callable[P, Awaitable[R]], *inputs: P.args, **kwargs: P.kwargs
+    ) -> None: ...
+    def __init__(self, program: Callable[..., Awaitable[T]], *inputs: Any, events: bool = False, **kwargs: Any) -> None:
         if not callable(program):
             got = type(cast("object", program)).__name__
             raise ArgumentError(f"stream got {got}, wanted a module or an async function: sm.stream(program, inputs).")
-        self._main = lambda: program(*inputs, **kwargs)
+        self._main, self._events = lambda: program(*inputs, **kwargs), events
         self._group: aio.task_group | None = None
         self._thread = 0
         self._is_open = False
-        self._chunk: LMChunk | None = None  # the next one to read
+        self._unread: deque[Any] = deque()  # without events one at most
+        self._wake_soon: Callable[..., object] | None = None
         self._arrival, self._room = aio.Gate(), aio.Gate()
         self._has_ended = False
         self._failures: list[Exception] = []  # one at most
@@ -84,6 +105,7 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         if self._group is not None:
             raise RunError(f"{type(self).__name__}: a stream is read once; make another one.")
         self._group, self._is_open, self._thread = aio.task_group(), True, threading.get_ident()
+        self._wake_soon = aio.call_soon_here() if self._events else None
         await self._group.__aenter__()
         self._group.start_soon(self._run)
         return self
@@ -100,7 +122,8 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         """Run the program; its failure is kept for the reader."""
         STREAMS.set((*STREAMS.get(), self))  # in the context of this task alone
         try:
-            self._results.append(await self._main())
+            with _Listening(self) if self._events else nullcontext():
+                self._results.append(await self._main())
         except Exception as error:  # noqa: BLE001  # raised where the stream is read
             self._failures.append(error)
         finally:
@@ -110,19 +133,20 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> LMChunk:
+    async def __anext__(self) -> Item:
         if not self._is_open:
             name = type(self).__name__
             raise RunError(f"{name}: read it in its block: `async with ... as s:`, and inside `async for chunk in s:`.")
-        while (chunk := self._chunk) is None:
+        while not self._unread:
             if self._has_ended:
                 if not self._failures:
                     raise StopAsyncIteration
                 aio.reraise(self._failures.pop())
             await self._arrival.wait()
-        self._chunk = None
-        self._room.wake()
-        return chunk
+        item = self._unread.popleft()
+        if not self._unread:
+            self._room.wake()
+        return item
 
     async def put(self, chunk: LMChunk, clock: Clock, exclude_time: ExcludeTime) -> None:
         """Deliver a piece once the previous one was read; do nothing if the reader has left the block. Hot."""
@@ -134,13 +158,28 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
                     while self._is_full:
                         await self._room.wait()
         if self._is_open:
-            self._chunk = chunk
+            self._unread.append(chunk)
             self._arrival.wake()
+
+    def add(self, event: Event) -> None:
+        """Deliver an event, from any thread, without waiting."""
+        if self._is_open and self._wake_soon is not None:
+            self._unread.append(event)
+            if self._thread == threading.get_ident():
+                self._arrival.wake()
+            else:
+                self._wake_soon(self._arrival.wake)
+
+    async def wait_for_room(self) -> None:
+        """Wait until the reader has taken all events and pieces, or has left the block."""
+        while self._is_full and self.is_read_here:
+            await self._room.wait()
+        self._room.wake()  # a call that waits may deliver nothing for long
 
     @property
     def _is_full(self) -> bool:
-        """Whether a piece waits for its reader."""
-        return self._chunk is not None and self._is_open
+        """Whether a piece or an event waits for its reader."""
+        return bool(self._unread) and self._is_open
 
     @property
     def is_read_here(self) -> bool:
@@ -157,6 +196,36 @@ class stream(Generic[T]):  # noqa: N801  # read as a word: `async with sm.stream
         if not self._results:
             raise RunError(f"{type(self).__name__}: there is no result; read the stream to its end first.")
         return self._results[0]
+
+
+class _Listening(Block):
+    """The block in which a stream receives events."""
+
+    def __init__(self, reader: stream[Any, Any]) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def __enter__(self) -> None:
+        self.enter(hooks=(_Events(self._reader.add),), readers=self._reader)
+
+
+class _Events(Hook):
+    """Passes events on to a stream."""
+
+    def __init__(self, add: Callable[[Event], None]) -> None:
+        self._add = add
+
+    def on_call_begin(self, event: CallBegin) -> None:
+        """Pass it on."""
+        self._add(event)
+
+    def on_call_end(self, event: CallEnd) -> None:
+        """Pass it on."""
+        self._add(event)
+
+    def on_emit(self, event: Emitted) -> None:
+        """Pass it on."""
+        self._add(event)
 
 
 _TURN_S: Final = 1e-4  # less of a reader's time is not worth the arithmetic
@@ -221,7 +290,7 @@ class Relay:
 
     def __init__(
         self,
-        streams: list[stream[Any]],
+        streams: list[stream[Any, Any]],
         request: LMRequest,
         listeners: tuple[Hook, ...],
         place: Place,

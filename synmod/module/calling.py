@@ -237,8 +237,10 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         frame = CallFrame(None, run, record, training, phase, False)
     else:
         frame = CallFrame(parent, parent.run, record, training, phase, parent.symbolic)
-    token = FRAME.set(frame)
     listeners = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else ()
+    if listeners and around is not None and around.readers:
+        await scope.wait_for_readers(around)
+    token = FRAME.set(frame)
     started = perf_counter() if listeners else 0.0
     failure: BaseException | None = None
     limit = scope.plain_limit(around) if parent is None and around is not None else None

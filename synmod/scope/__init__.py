@@ -12,8 +12,9 @@ from .frame import (
     current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase, phase_in,
 )
 from .hooks import (
-    BuildBegin, BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMChunkEvent, LMEnd, Place, SkipDropped,
-    VariableAssign, begin_call, check_hook, end_call, hooks, notify, notify_assign, notify_skip_dropped, place_of,
+    BuildBegin, BuildEnd, CallBegin, CallEnd, Emitted, Event, Hook, LMBegin, LMChunkEvent, LMEnd, Place, SkipDropped,
+    VariableAssign, begin_call, check_hook, emit, end_call, hooks, notify, notify_assign, notify_skip_dropped, place_of,
+    wait_for_readers,
 )
 from .injecting import Injected, inject, injected_type, injected_value
 from .limits import (
@@ -28,13 +29,14 @@ from .usage import (
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
-    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Event", "Feedback", "Hook", "Injected", "LMBegin",
-    "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope", "PerPhase", "PhaseCounters", "Place",
-    "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter",
-    "VariableAssign", "add_reward", "ambient", "as_children_of", "begin_call", "budget", "caused_by_enclosing_limit",
-    "check_deadline", "check_hook", "current_call", "current_phase", "current_scope", "deadline", "effective",
-    "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject", "injected_type",
-    "injected_value", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
-    "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "publish_rewards", "reserve",
-    "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
+    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Emitted", "Event", "Feedback", "Hook", "Injected",
+    "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope", "PerPhase", "PhaseCounters",
+    "Place", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage",
+    "UsageMeter", "VariableAssign", "add_reward", "ambient", "as_children_of", "begin_call", "budget",
+    "caused_by_enclosing_limit", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
+    "deadline", "effective", "emit", "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start",
+    "inject", "injected_type", "injected_value", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
+    "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
+    "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
+    "wait_for_readers",
 ]

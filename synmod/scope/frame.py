@@ -49,7 +49,8 @@ class Ambient:
         entry: The values that the innermost block added.
         phase: The phase, None where no block sets one.
         deadline: The earliest, None without one.
-        hooks, budgets, usages, reward_tracks, scopes, captures, injected: What each block added, outermost first.
+        hooks, budgets, usages, reward_tracks, scopes, captures, injected, readers: What each block added, outermost
+            first.
     """
 
     phase: str | None = None
@@ -61,6 +62,7 @@ class Ambient:
     scopes: tuple[Any, ...] = ()
     captures: tuple[Any, ...] = ()
     injected: tuple[Any, ...] = ()
+    readers: tuple[Any, ...] = ()
 
     def __init__(self, parent: Ambient | None, entry: BlockEntry) -> None:
         if parent is not None:

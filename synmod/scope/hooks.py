@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod import errors, leaves
 
-from .frame import IN_A_HOOK, Block, CallFrame, Reward, ambient, current_call, hooks_inside, phase_in
+from .frame import IN_A_HOOK, Ambient, Block, CallFrame, Reward, ambient, current_call, hooks_inside, phase_in
 from .usage import Usage
 
 _LOG: Final = logging.getLogger("synmod.hooks")
@@ -172,6 +172,20 @@ class LMChunkEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Emitted(Event):
+    """A module, a tool or other code of the run called `sm.emit`.
+
+    Attributes:
+        topic: What the event is about, as given.
+        value: Any JSON, frozen.
+    """
+
+    method: ClassVar[str] = "on_emit"
+    topic: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class VariableAssign(Event):
     """A Variable got a new value.
 
@@ -257,6 +271,9 @@ class Hook:
 
     def on_lm_chunk(self, event: LMChunkEvent) -> None:
         """A piece of a streamed reply arrived."""
+
+    def on_emit(self, event: Emitted) -> None:
+        """Code of the run called `sm.emit`, maybe in another thread."""
 
     def on_variable_assign(self, event: VariableAssign) -> None:
         """A Variable got a new value."""
@@ -387,6 +404,45 @@ def notify_assign(variable: object, name: str, old: Any, new: Any, version: int)
     if listeners:
         path = name if frame is None else frame.run.paths.get(id(variable), name)
         notify(listeners, VariableAssign(*place_of(frame, phase_in(record, frame)), path, old, new, version))
+
+
+def emit(topic: str, value: leaves.Json = None) -> None:
+    """Report progress or anything else to the hooks and to the streams of events around; without any, do nothing.
+
+    It never waits, and may be called anywhere in a run: in modules, in tools, and in the threads of plain tools.
+
+    Args:
+        topic: What the event is about.
+        value: Any JSON, or a data model.
+
+    Raises:
+        ArgumentError: The topic is not a text.
+        DataError: The value is not JSON.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Print(sm.Hook):
+        ...     def on_emit(self, event):
+        ...         print(event.topic, event.value)
+        >>> with sm.hooks(Print()):
+        ...     sm.emit("pages", {"read": 3})
+        pages {'read': 3}
+
+    Source: LangGraph's custom stream events.
+    """
+    frame, record = current_call(), ambient()
+    listeners = tuple([hook for hook in hooks_inside(record, frame) if _overrides(hook, "on_emit")])
+    if not listeners or (frame is not None and frame.symbolic):
+        return
+    if not isinstance(topic, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        raise errors.ArgumentError(leaves.must_be("emit: topic", "a text", topic))
+    notify(listeners, Emitted(*place_of(frame, phase_in(record, frame)), topic, leaves.frozen(value)))
+
+
+async def wait_for_readers(record: Ambient) -> None:
+    """Wait until the readers of the streams of events around have taken all events so far."""
+    for reader in record.readers:
+        await reader.wait_for_room()
 
 
 def notify(listeners: tuple[Hook, ...], event: Event) -> None:

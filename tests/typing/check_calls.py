@@ -128,6 +128,9 @@ async def streams(lm: sm.LanguageModel, generator: sm.Generator[Answer]) -> None
         async for chunk in one:
             assert_type(chunk, sm.LMChunk)
     assert_type(one.reply, sm.LMReply)
+    async with sm.stream(generator, Question(text="x"), events=True) as events:
+        async for event in events:
+            assert_type(event, sm.LMChunk | sm.scope.CallBegin | sm.scope.CallEnd | sm.Emitted)
     async with sm.stream(generator, Question(text="x")) as program:
         pass
     assert_type(program.result, sm.JsonDataModel[Answer])
