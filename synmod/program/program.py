@@ -432,7 +432,8 @@ class Program(Module, Generic[M]):
             Exception: The first failure, with the number of its row as a note.
         """
         rows = await train.rows_without_targets(x, self)
-        return await train.predict_rows(self, rows, on_error=on_error, concurrency=concurrency, progress=progress)
+        runner = train.Runner(self)
+        return await train.predict_rows(runner, rows, on_error=on_error, concurrency=concurrency, progress=progress)
 
     # -- files --------------------------------------------------------------------------------------------------------
 

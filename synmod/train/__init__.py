@@ -14,24 +14,25 @@ from .callbacks import Monitor, MonitorRecord
 from .candidates import Candidate, Race, Target, TargetKind, crossover, mean
 from .checkpoints import latest_checkpoint, list_checkpoints
 from .credit import FeedbackByPath, FeedbackItem
-from .evaluation import Comparison, Evaluation, Metrics, evaluate, predict_rows
+from .evaluation import Comparison, Evaluation, evaluate, predict_rows
 from .examples import load_examples, load_training_rows, rows_without_targets
 from .fitting import BatchEndParam
 from .history import History
 from .optimizer import (
     Optimizer, Proposer, ReflectionInputs, optimizer_from, real_number, records_of, whole_number,
 )
+from .metrics import Metrics
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Rollout, RunOutcome, RunRow, run_once
 from .rows import Example, PositionalInputs, as_json, inputs_for
-from .runs import Budget, Run
+from .runs import Budget, Run, Runner
 from .trainer import Trainer
 
 __all__ = [
     "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison", "Context",
     "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath", "FeedbackItem",
     "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "PositionalInputs", "Proposer", "Race",
-    "ReflectionInputs", "Rollout", "Run", "RunOutcome", "RunRow", "Target", "TargetKind", "Trainer", "as_json",
-    "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints", "load_examples",
-    "load_training_rows", "mean", "metrics", "optimizer_from", "predict_rows", "real_number", "records_of", "rewards",
-    "rows_without_targets", "run_once", "whole_number",
+    "ReflectionInputs", "Rollout", "Run", "RunOutcome", "RunRow", "Runner", "Target", "TargetKind", "Trainer",
+    "as_json", "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints",
+    "load_examples", "load_training_rows", "mean", "metrics", "optimizer_from", "predict_rows", "real_number",
+    "records_of", "rewards", "rows_without_targets", "run_once", "whole_number",
 ]

@@ -1,18 +1,16 @@
 """Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, cast
 
-from synmod import errors, flow, leaves, lm, module, scope, tree
+from synmod import errors, flow, leaves, lm, scope
 from synmod.data import DataModel, JsonDataModel
 
 from .examples import is_data
-from .rollouts import Rollout, RunOutcome, reward_arguments, run_once
+from .rollouts import RunOutcome, reward_arguments
 from .rows import Example, as_json, digest_of
 
 
@@ -246,167 +244,99 @@ class ContextPool:
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
 
+    def assign(self, rows: int) -> list[int | None]:
+        """Return for each row of a batch the number of its context; None where any context will do.
+
+        By work loads each context gets its share of the rows, rounded half to even, and the last one the rest.
+
+        Raises:
+            TrainerError: A context would get no row.
+
+        Example:
+            >>> pool = ContextPool([Context("a"), Context("b")], loads=[1, 2])
+            >>> pool.assign(10).count(0)
+            3
+        """
+        if self.loads is None:
+            return [None] * rows
+        total = sum(self.loads)
+        sizes = [round(rows * load / total) for load in self.loads[:-1]]
+        sizes.append(rows - sum(sizes))
+        if min(sizes) < 1:
+            raise errors.TrainerError(
+                f"Too many slices: {rows} rows on work loads {list(self.loads)} make slices of {sizes}."
+            )
+        return [index for index, size in enumerate(sizes) for _ in range(size)]
+
     async def acquire(self, index: int | None = None) -> int:
-        """Wait for a place, and take it until it is given back; return the number of its context.
+        """Wait for room in a context, and take it until `release`; return the number of the context.
 
         Args:
-            index: That number; None for the context that has most room.
+            index: That number; None for the context with the most room.
         """
-        wanted = range(len(self._free)) if index is None else (index,)
-        while not self._free[here := max(wanted, key=self._free.__getitem__)]:
+        indices = range(len(self._free)) if index is None else (index,)
+        while not self._free[context := max(indices, key=self._free.__getitem__)]:
             await self._gates[index].wait()
-        self._free[here] -= 1
-        return here
+        self._free[context] -= 1
+        return context
 
-    def release(self, here: int) -> None:
-        """Give a place of a context back."""
-        self._free[here] += 1
-        self._gates[here].wake()
+    def release(self, context: int) -> None:
+        """Give the room of one row back to a context."""
+        self._free[context] += 1
+        self._gates[context].wake()
         self._gates[None].wake()
 
 
-def assign_contexts(rows: int, loads: Sequence[float]) -> list[int]:
-    """Return for each row the number of its context: each gets its share, rounded half to even, the last the rest.
-
-    Raises:
-        TrainerError: A context would get no row.
-
-    Example:
-        >>> assign_contexts(10, [1, 2]).count(0), assign_contexts(7, [1, 1, 1]).count(2)
-        (3, 3)
-    """
-    total = sum(loads)
-    sizes = [round(rows * load / total) for load in loads[:-1]]
-    sizes.append(rows - sum(sizes))
-    if min(sizes) < 1:
-        raise errors.TrainerError(f"Too many slices: {rows} rows on work loads {list(loads)} make slices of {sizes}.")
-    return [index for index, size in enumerate(sizes) for _ in range(size)]
+# -- rows that were run ------------------------------------------------------------------------------------------------
 
 
-# -- rows that run -----------------------------------------------------------------------------------------------------
-
-ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
-"""The number of the row that is running here, in its batch or evaluation; None outside of one."""
-
-
-class Row(NamedTuple):
-    """What became of one row of a batch.
-
-    Attributes:
-        number: Its place in the batch.
-        example: Inputs and target.
-        ran: The run.
-        context: Number of the context where it ran.
-        after: The state Variables after it.
-    """
-
-    number: int
-    example: Example
-    ran: RunOutcome
-    context: int
-    after: tree.State
-
-    def rollout(self, target: Any = None, feedback: scope.Feedback | None = None) -> Rollout:
-        """Return the row as a rollout; its outputs are what the program returned, data models included."""
-        target = self.example.target if target is None else target
-        example = replace(self.example, id=self.example.id or str(self.number), target=target)
-        return self.ran.result(Rollout, example, feedback, calls=self.ran.calls)
-
-
-async def run_rows(
-    program: module.Module,
-    rows: Sequence[Example],
-    context_pool: ContextPool,
-    states: Sequence[tree.State],
-    *,
-    training: bool,
-    paths: frozenset[str] | None,
-    keep_failures: bool,
-) -> list[Row]:
-    """Run rows at once, each as one call with state Variables of its own.
+def check_labels(rows: Sequence[Example], fields: Sequence[str]) -> None:
+    """Raise for a row whose target lacks a field.
 
     Args:
-        program: Stays as it is.
-        rows: Inputs as data models.
-        context_pool: Where rows run.
-        states: The state Variables of each row.
-        training: The mode of the calls.
-        paths: The modules that feedback will go to; None where no call is recorded.
-        keep_failures: Whether a failure is kept, instead of raised.
-
-    Raises:
-        TrainerError: Too many slices.
-        Exception: The first failure, with the number of its row as a note.
-    """
-    chosen = [None] * len(rows) if context_pool.loads is None else assign_contexts(len(rows), context_pool.loads)
-    recorded = paths or frozenset()
-
-    async def run(number: int) -> Row:
-        context, token = await context_pool.acquire(chosen[number]), ROW.set(number)
-        try:
-            model = context_pool.contexts[context].language_model
-            with (
-                nullcontext() if model is None else lm.use_language_models(model),
-                tree.using(program, states[number]) as overlay,
-            ):
-                ran = await run_once(
-                    program, rows[number], paths=recorded, training=training, all_calls=paths is not None
-                )
-        finally:
-            ROW.reset(token)
-            context_pool.release(context)
-        if ran.failure is not None and not keep_failures:
-            errors.add_note(ran.failure, f"row {number}")
-            raise ran.failure
-        changes = {path: leaf for path, leaf in overlay.changes.items() if path in states[number]}
-        return Row(number, rows[number], ran, context, states[number] | tree.State.of_leaves(changes))
-
-    return await flow.together(*(partial(run, number) for number in range(len(rows))))
-
-
-def check_labels(rows: Sequence[Row], fields: Sequence[str] | None) -> None:
-    """Look at the targets of rows before they are judged.
-
-    Args:
-        rows: What ran.
-        fields: What each target must have; None where no target is needed.
+        rows: The rows.
+        fields: The fields; empty where any target serves.
 
     Raises:
         TrainerError: A target is missing, or a field of it.
     """
-    for row in rows if fields is not None else ():
-        target = as_json(row.example.target)
-        missing = [name for name in fields or () if isinstance(target, Mapping) and name not in target]
+    for number, row in enumerate(rows):
+        target = as_json(row.target)
+        missing = [name for name in fields if isinstance(target, Mapping) and name not in target]
         if target is None or missing:
             names = ", ".join(missing or fields or ["at all"])
             raise errors.TrainerError(
-                f"backward: row {row.number} has no label {names}: give Batch(data, label) with what label_names "
+                f"backward: row {number} has no label {names}: give Batch(data, label) with what label_names "
                 "names, or backward(out_grads=[...])."
             )
 
 
-async def judge_rows(rows: Sequence[Row], reward: scope.BoundReward | None) -> list[scope.Feedback]:
-    """Return what a reward returns for each row: the lowest score for one that failed, none for an outage.
+async def judge_rows(
+    rows: Sequence[Example], outcomes: Sequence[RunOutcome], reward: scope.BoundReward | None
+) -> list[scope.Feedback]:
+    """Return the feedback of a reward on each row: the lowest score for a row that failed, none for an outage.
 
     Args:
-        rows: What ran.
-        reward: What judges them.
+        rows: The rows.
+        outcomes: The outcomes of their runs.
+        reward: Judges them.
 
     Raises:
-        TrainerError: There is no reward.
-        Exception: What the reward raised, with the number of the row as a note.
+        TrainerError: The reward is None.
+        Exception: Any error of the reward, with the number of the row as a note.
     """
     if reward is None:
         raise errors.TrainerError("backward needs a reward: Trainer(reward=...), or backward(out_grads=[...]).")
 
-    async def judge(row: Row) -> scope.Feedback:
-        if row.ran.failure is not None:
-            return cast("scope.Feedback", row.ran.final_feedback(reward))
+    async def judge(number: int, row: Example, outcome: RunOutcome) -> scope.Feedback:
+        if outcome.failure is not None:
+            return cast("scope.Feedback", outcome.final_feedback(reward))
         try:
-            with scope.as_children_of(row.ran.frame):
-                return await reward(**reward_arguments(row.ran, row.example))
+            with scope.as_children_of(outcome.frame):
+                return await reward(**reward_arguments(outcome, row))
         except Exception as error:
-            errors.add_note(error, f"row {row.number}")
+            errors.add_note(error, f"row {number}")
             raise
 
-    return await flow.together(*(partial(judge, row) for row in rows))
+    pairs = enumerate(zip(rows, outcomes, strict=True))
+    return await flow.together(*(partial(judge, number, *pair) for number, pair in pairs))

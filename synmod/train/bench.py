@@ -30,7 +30,6 @@ from synmod.module import Module, build
 from synmod.scope import caused_by_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .batches import ROW
 from .candidates import Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .history import Ledger
@@ -42,7 +41,7 @@ from .runs import Key, Runner, identity_of
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
 _Job: TypeAlias = tuple[Key, Example, State, int, LanguageModel | None]
-"""A key, and what it is made of: what `Runner.row` takes."""
+"""A key, and what it is made of: what `Runner.run` takes."""
 
 _LOG: Final = logging.getLogger("synmod.train")
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
@@ -307,13 +306,11 @@ class Bench:
             await ended.wait()
         if key not in done:
             self._under_way[key] = None
-            token = ROW.set(number)
             try:
-                ran = await self._runner.row(example, state, sample, model, key)
+                ran = await self._runner.run(example, number, state, sample, model, key)
             except BudgetExceeded as error:
                 return error
             finally:
-                ROW.reset(token)
                 if ended := self._under_way.pop(key):
                     ended.wake_all()
             rollout = self._judge(ran, example, state, sample)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from synmod import errors, flow, leaves, lm, module, scope, tree
 
-from . import batches, candidates, checkpoints, history, runs
+from . import candidates, checkpoints, history, runs
 from .rows import as_json
 
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ class Monitor(scope.Hook):
     def _note(self, name: str, value: Any) -> None:
         """Note a value whose name is wanted."""
         if self.activated and self._pattern.match(name):
-            self._seen.append((batches.ROW.get(), name, as_json(value)))
+            self._seen.append((runs.ROW.get(), name, as_json(value)))
 
 
 def _lengths(json: leaves.Json) -> leaves.Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import warnings
@@ -13,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
-from synmod import flow, leaves, lm, tree
+from synmod import flow, leaves, lm
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
 from synmod.errors import (
     ArgumentError,
@@ -25,13 +24,12 @@ from synmod.errors import (
     show_own_line,
 )
 from synmod.module import Module
-from synmod.scope import NO_USAGE, BoundReward, Usage, keep_partial
+from synmod.scope import NO_USAGE, Usage, keep_partial
 
-from .batches import ROW, ContextPool
 from .examples import is_source, list_faults, rows_to_score
 from .history import write_csv
-from .metrics import METRIC_ARGUMENTS, Metric, metrics_from
-from .rewards import REWARD_ARGUMENTS, Reward, reward_from, warn_of_zeros
+from .metrics import Metric, Metrics
+from .rewards import Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
 from .runs import Journal, Run, Runner, identity_of_run, run_from
@@ -120,71 +118,84 @@ async def evaluate(
 
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
-    return await evaluate_on(
-        program,
-        data,
-        y,
-        reward=reward,
-        metrics=metrics,
-        concurrency=concurrency,
-        max_errors=max_errors,
-        max_error_rate=max_error_rate,
-        failure_score=failure_score,
-        samples=samples,
-        keep_results=keep_results,
-        run=run,
-        progress=progress,
-        executor=executor,
+    options = EvaluationOptions(
+        metrics, concurrency, max_errors, max_error_rate, failure_score, samples, keep_results, run, progress, executor
     )
+    if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
+    return await evaluate_rows(Runner(program, None if reward is None else reward_from(reward)), data, y, options)
 
 
-@leaves.checks_keywords
-async def evaluate_on(
-    program: Module,
-    data: Any,
-    y: Any = None,
-    context_pool: ContextPool | None = None,
-    initial_states: tree.State | None = None,
-    *,
-    reward: Any = None,
-    metrics: Iterable[Any] = (),
-    concurrency: int = 64,
-    max_errors: int | None = None,
-    max_error_rate: float | None = None,
-    failure_score: float | Literal["lowest"] | None = "lowest",
-    samples: int = 1,
-    keep_results: bool = True,
-    run: Run | str | os.PathLike[str] | None = None,
-    progress: flow.Progress | Literal[False] | None = None,
-    executor: Executor | None = None,
-) -> Evaluation:
-    """Evaluate the program of a trainer in its contexts, each row from its initial states; see `evaluate`."""
-    _check(program, data, max_errors, max_error_rate, failure_score, samples)
-    judge, measures = None if reward is None else reward_from(reward), Metrics(metrics)
-    memories = tree.state(program, tree.Memory) if initial_states is None else initial_states
-    rows, output = await rows_to_score(data, y, program, builds=executor is None)
-    checks = target_checks(output, judge, measures.given)
-    folder, bar = run_from(run), flow.open_progress(progress)
-    if isinstance(rows, list):
-        check_targets(cast("list[Example]", rows), checks, judge)
-    opened: Any = nullcontext(Journal())
+@dataclass
+class EvaluationOptions:
+    """The keywords of `evaluate` beside the reward, checked.
+
+    Raises:
+        ArgumentError: A value of the wrong kind; names it.
+    """
+
+    metrics: Iterable[Any] = ()
+    concurrency: int = 64
+    max_errors: int | None = None
+    max_error_rate: float | None = None
+    failure_score: float | Literal["lowest"] | None = "lowest"
+    samples: int = 1
+    keep_results: bool = True
+    run: Run | str | os.PathLike[str] | None = None
+    progress: flow.Progress | Literal[False] | None = None
+    executor: Executor | None = None
+
+    def __post_init__(self) -> None:
+        leaves.check_int("evaluate: samples", self.samples)
+        score = self.failure_score
+        if score not in ("lowest", None) and not (type(score) in (int, float) and math.isfinite(score)):
+            raise ArgumentError(f"evaluate: failure_score is {score!r:.100}; give 'lowest', a number or None.")
+        if isinstance(self.max_errors, float):
+            most = f"{self.max_errors!r}; give a number of runs, or a max_error_rate."
+            raise ArgumentError(f"evaluate: max_errors is {most}")
+        if self.max_errors is not None:
+            leaves.check_int("evaluate: max_errors", self.max_errors, 0)
+        if self.max_error_rate is not None:
+            leaves.check_number("evaluate: max_error_rate", self.max_error_rate, 0, 1)
+
+
+EvaluationOptions.__init__ = leaves.checks_keywords(EvaluationOptions.__init__)
+
+
+async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOptions) -> Evaluation:
+    """Evaluate a program; see `evaluate`.
+
+    Args:
+        runner: Runs the rows; its journal and metrics are those of the options.
+        data: As for `evaluate`.
+        y: As for `evaluate`.
+        options: As for `evaluate`.
+    """
+    if not is_source(data):
+        raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
+    program, reward, metrics = runner.program, runner.reward, Metrics(options.metrics)
+    rows, output = await rows_to_score(data, y, program, builds=options.executor is None)
+    checks = target_checks(output, reward, metrics.metrics)
+    folder, bar = run_from(options.run), flow.open_progress(options.progress)
+    is_list = isinstance(rows, list)
+    if is_list:
+        check_targets(cast("list[Example]", rows), checks, reward)
+    block: Any = nullcontext(Journal())
     if folder is not None:
-        known = {"rows": cast("list[Example]", rows)} if isinstance(rows, list) else dict[str, list[Example]]()
-        opened = folder.open_journal(identity_of_run(program, known, judge, measures.given, context_pool), "")
-    async with opened as journal:
-        runner = Runner(
-            program, judge, context_pool=context_pool, journal=journal, metrics=measures, initial_states=memories
-        )
-        under_way = _Evaluator(runner, measures, max_errors, max_error_rate, failure_score, samples, keep_results, bar)
-        bar.begin("evaluate", len(cast("Sized", rows)) * samples if isinstance(rows, list) else None)
+        splits = {"rows": cast("list[Example]", rows)} if is_list else dict[str, list[Example]]()
+        block = folder.open_journal(identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool), "")
+    async with block as journal:
+        runner = replace(runner, journal=journal, metrics=metrics)
+        under_way = _Evaluator(runner, metrics, options, bar)
+        bar.begin("evaluate", len(cast("Sized", rows)) * options.samples if is_list else None)
         outcome = "stopped"
         try:
-            if judge is not None or measures.given:
+            if reward is not None or metrics.metrics:
                 under_way.check_masks(output)
-            jobs = _jobs(rows, samples, () if isinstance(rows, list) else checks)
+            jobs = _jobs(rows, options.samples, () if is_list else checks)
             async with (
-                runner.on(executor),
-                flow.map_concurrently(under_way.run, jobs, concurrency=concurrency, progress=False) as finished,
+                runner.on(options.executor),
+                flow.map_concurrently(under_way.run, jobs, concurrency=options.concurrency, progress=False) as finished,
             ):
                 async for index in finished:
                     under_way.fold(index)
@@ -206,31 +217,23 @@ async def evaluate_on(
 
 
 async def predict_rows(
-    program: Module,
+    runner: Runner,
     rows: Iterable[Example],
     *,
     on_error: Literal["raise", "collect"] = "raise",
     concurrency: int = 64,
     progress: flow.Progress | Literal[False] | None = None,
-    context_pool: ContextPool | None = None,
-    initial_states: tree.State | None = None,
 ) -> list[Any]:
-    """Return what a program returns for each row, in order; see `Program.predict` and, for the rest, `evaluate`."""
-    runner = Runner(
-        program,
-        context_pool=context_pool,
-        initial_states=tree.state(program, tree.Memory) if initial_states is None else initial_states,
-    )
+    """Return the outputs of a program for each row, in order; see `Program.predict`."""
 
-    async def run(place: tuple[int, Example]) -> Any:
-        ROW.set(place[0])
-        ran = await runner.row(place[1])
-        if ran.failure is not None:
-            raise ran.failure
-        return ran.outputs
+    async def run(job: tuple[int, Example]) -> Any:
+        outcome = await runner.run(job[1], job[0])
+        if outcome.failure is not None:
+            raise outcome.failure
+        return outcome.outputs
 
     async with flow.map_concurrently(
-        run, [*enumerate(rows)], concurrency=concurrency, on_error=on_error, progress=progress
+        run, enumerate(rows), concurrency=concurrency, on_error=on_error, progress=progress
     ) as results:
         return [result async for result in results]
 
@@ -249,19 +252,15 @@ class _Evaluator:
 
     runner: Runner
     metrics: Metrics
-    max_errors: int | None
-    max_error_rate: float | None
-    failure_score: float | Literal["lowest"] | None
-    samples: int
-    keep_results: bool
+    options: EvaluationOptions
     bar: flow.SafeProgress
 
     def __post_init__(self) -> None:
         self._is_checked = False
         """Whether the masks of reward and metrics were looked at, by what a run returned and its target."""
-        bound, score = self.runner.bound, self.failure_score
+        bound, score = self.runner.bound, self.options.failure_score
         self._score_of_failure = None if bound is None else bound.lowest if score == "lowest" else score
-        self._first_sample = lm.current_sample() * self.samples
+        self._first_sample = lm.current_sample() * self.options.samples
         self._clock = leaves.current_clock()
         self._started = self._clock.now()
         self._finished: dict[int, tuple[ExampleResult, Mapping[str, float] | None]] = {}
@@ -290,10 +289,9 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
-        ROW.set(index)  # of this task alone
-        ran = await self.runner.row(example, sample=self._first_sample + sample)
+        ran = await self.runner.run(example, index, sample=self._first_sample + sample)
         self._is_checked = self._is_checked or self.check_masks(ran.outputs, example.target)
-        counts = ran.fault == "program" and self.failure_score is not None
+        counts = ran.fault == "program" and self.options.failure_score is not None
         result = ran.result(ExampleResult, example, ran.feedback, sample)
         if counts:
             result = replace(result, score=self._score_of_failure)
@@ -349,13 +347,14 @@ class _Evaluator:
         Raises:
             _Stop: It has.
         """
-        failed, done = self._failed, self._done
+        failed, done, options = self._failed, self._done, self.options
         if failed == done == _ENOUGH and not self._judged:
             self._stop(f"the first {_ENOUGH} runs to finish have all failed")
-        if self.max_errors is not None and failed > self.max_errors:
-            self._stop(f"{failed} of {done} runs have failed, more than max_errors={self.max_errors} allows")
-        if self.max_error_rate is not None and done >= _ENOUGH and failed > self.max_error_rate * done:
-            self._stop(f"{failed} of {done} runs have failed, more than max_error_rate={self.max_error_rate} allows")
+        if options.max_errors is not None and failed > options.max_errors:
+            self._stop(f"{failed} of {done} runs have failed, more than max_errors={options.max_errors} allows")
+        rate = options.max_error_rate
+        if rate is not None and done >= _ENOUGH and failed > rate * done:
+            self._stop(f"{failed} of {done} runs have failed, more than max_error_rate={rate} allows")
 
     def fold(self, index: int) -> None:
         """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
@@ -372,7 +371,7 @@ class _Evaluator:
             self._usage = self._usage + result.usage
         if result.error is not None:
             self._errors.append(result)
-        if self.keep_results:
+        if self.options.keep_results:
             self._results.append(result)
         if result.score is not None:
             self._sum += result.score
@@ -465,168 +464,6 @@ def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Rewa
             f"{reward.name} needs targets, and no row has one: give (inputs, target), fields of the output, or y=."
             + (no_input if leaves.is_object(rows[0].inputs) else "")
         )
-
-
-def _check(program: Any, data: Any, max_errors: Any, max_error_rate: Any, failure_score: Any, samples: Any) -> None:
-    """Raise for an argument that cannot be used.
-
-    Raises:
-        ArgumentError: Names it.
-    """
-    if not isinstance(program, Module):
-        raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
-    if not is_source(data):
-        raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
-    leaves.check_int("evaluate: samples", samples)
-    if failure_score not in ("lowest", None) and not (
-        type(failure_score) in (int, float) and math.isfinite(failure_score)
-    ):
-        raise ArgumentError(f"evaluate: failure_score is {failure_score!r:.100}; give 'lowest', a number or None.")
-    if isinstance(max_errors, float):
-        raise ArgumentError(f"evaluate: max_errors is {max_errors!r}; give a number of runs, or a max_error_rate.")
-    if max_errors is not None:
-        leaves.check_int("evaluate: max_errors", max_errors, 0)
-    if max_error_rate is not None:
-        leaves.check_number("evaluate: max_error_rate", max_error_rate, 0, 1)
-
-
-# -- metrics -----------------------------------------------------------------------------------------------------------
-
-
-class Metrics:
-    """The metrics of one evaluation, by name.
-
-    Functions are called inside each run, and the mean of what they return counts; objects are fed row by row, in the
-    order of the inputs. A module counts in a copy, so that evaluations side by side do not mix.
-
-    Args:
-        metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
-            `update_state`, `result()` and `reset_state()`. Functions and `update_state` take by parameter name what
-            they judge, the latter also `rollout`, the result of the row.
-
-    Attributes:
-        given: The metrics.
-        functions: Those of them that are called inside each run.
-
-    Raises:
-        TrainerError: There is no metric of a name.
-        ArgumentError: It is not a list of them, one is neither or takes something else, or two have one name.
-    """
-
-    def __init__(self, metrics: Iterable[Any]) -> None:
-        self.given = metrics_from(metrics)
-        self.functions: list[Any] = []
-        self._bound: dict[str, Any] = {}
-        """What calls each function, or feeds each object."""
-        self._objects: dict[str, Any] = {}
-        self._sums: dict[str, float] = {}
-        self._rows = 0
-        self._faults: dict[str, Exception | None] = {}
-        """What each object raised first; None for one that has counted a run."""
-        for metric in self.given:
-            name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
-            if name in self._bound:
-                raise ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
-            if callable(getattr(metric, "update_state", None)):
-                counting: Any = metric.clone() if isinstance(metric, Module) else metric
-                counting.reset_state()
-                self._objects[name] = counting
-                self._bound[name] = row_feeder(counting, name)
-            else:
-                self.functions.append(metric)
-                self._sums[name] = 0.0
-                self._bound[name] = BoundReward(metric, REWARD_ARGUMENTS[:-1], what=f"metric {name!r}")
-
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Look before the first row at what the metrics count; errors of `Metric.check`."""
-        for metric in self.given:
-            if isinstance(metric, Metric):
-                metric.check(output_schema, target_schema)
-
-    async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
-        """Return the value of each function for one output.
-
-        Args:
-            offered: A value for each name of `REWARD_ARGUMENTS`.
-
-        Raises:
-            CallError: One returned something other than a finite number.
-            Exception: What it raised.
-        """
-        found: dict[str, float] = {}
-        for name in self._sums:
-            score = (await self._bound[name](**offered)).score
-            if score is None:
-                raise CallError(f"metric {name!r} has no score; a metric is a finite number, or a bool.")
-            found[name] = score
-        return found
-
-    def update(self, result: ExampleResult, values: Mapping[str, float]) -> None:
-        """Take in one run; a function counts 0 where the program failed.
-
-        Raises:
-            Exception: What an object raised; the others have taken the run in.
-        """
-        failure: Exception | None = None
-        self._rows += 1
-        for name in self._sums:
-            self._sums[name] += values.get(name, 0.0)
-        for name in self._objects:
-            try:
-                self._bound[name](result)
-                self._faults[name] = None
-            except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
-                self._faults.setdefault(name, error)
-                failure = failure or error
-        if failure is not None:
-            raise failure
-
-    def results(self) -> tuple[dict[str, float], Exception | None]:
-        """Return the value of each metric that has one, and what the first of the others raised.
-
-        A module that was given then holds the counts. A metric that could count no run has no value.
-        """
-        found: dict[str, float] = {}
-        failure: Exception | None = None
-        for name, metric in zip(self._bound, self.given, strict=True):
-            try:
-                counting = self._objects.get(name)
-                if counting is not None and counting is not metric:
-                    tree.update(metric, tree.state(counting))
-                value: Any = self._sums[name] / (self._rows or 1) if counting is None else counting.result()
-            except Exception as error:  # noqa: BLE001  # of a part of the data it may have none
-                failure = failure or self._faults.get(name) or error
-                continue
-            if fault := self._faults.get(name):
-                failure = failure or fault
-                continue
-            several = leaves.is_object(value)
-            found |= {f"{name}/{key}": each for key, each in value.items()} if several else {name: value}
-        return found, failure
-
-
-def row_feeder(metric: Any, name: str) -> Callable[[ExampleResult], None]:
-    """Return a function that feeds an object with one result, or skips it: it failed, and the object leaves such out.
-
-    Args:
-        metric: A `Metric`, or any object with `update_state`.
-        name: Its name in messages.
-
-    Raises:
-        ArgumentError: `update_state` takes something else, or is async.
-    """
-    if inspect.iscoroutinefunction(metric.update_state):
-        raise ArgumentError(
-            f"metric {name!r}: update_state is async; write a plain one, or an async function in place of the metric."
-        )
-    update = BoundReward(metric.update_state, METRIC_ARGUMENTS, what=f"metric {name!r}")
-
-    def feed(result: ExampleResult) -> None:
-        if result.error is None or not getattr(metric, "skip_failed", False):
-            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
-            update.call({**fed, "example_id": result.id, "rollout": result})
-
-    return feed
 
 
 # -- evaluations -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .binding import as_list, symbols_by_name
 from .callbacks import Callback, TrainingEvent
 from .candidates import Candidate, Split, mean
 from .history import ESTIMATE, History
+from .metrics import Metrics
 from .optimizer import Optimizer, ReflectionInputs, check_reward, take_step, values_at
 from .rewards import warn_of_zeros
 from .rows import Example
@@ -183,7 +184,7 @@ async def fit(
     if len(trainer.output_schemas) == 1:
         schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
         for metrics in (eval_metric, validation_metric):
-            evaluation.Metrics(as_list(metrics)).check(*schemas)
+            Metrics(as_list(metrics)).check(*schemas)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -301,8 +302,8 @@ class _Fitting:
         else:
             self._write(begun)
             self.seed = values_at(self.trainer.program, self.targets)
-        functions = [*self.trained.metrics.functions, *evaluation.Metrics(self.validation_metrics).functions]
-        measures = evaluation.Metrics({id(function): function for function in functions}.values())
+        functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
+        measures = Metrics({id(function): function for function in functions}.values())
         self.bench, self.ledger, runner = self.trainer.open_run(
             self.optimizer, self.examples, self.limits, self.journal, measures if functions else None
         )
@@ -600,7 +601,7 @@ class _Tally:
     """
 
     def __init__(self, metrics: Iterable[Any]) -> None:
-        self.metrics = evaluation.Metrics(metrics)
+        self.metrics = Metrics(metrics)
         self._counted: set[tuple[str, str, int]] = set()
 
     def count(self, rollouts: Iterable[rollouts.Rollout]) -> None:

@@ -1,5 +1,6 @@
 """Metrics: modules that are fed row by row, and keep what they count in `Stat` Variables."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -12,7 +13,16 @@ from synmod.leaves import Json, check_choice, check_int, check_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import check_masks, equal_fields, fields_to_compare, normal, resolve_name, target_checker
+from .rewards import (
+    REWARD_ARGUMENTS,
+    check_masks,
+    equal_fields,
+    fields_to_compare,
+    normal,
+    resolve_name,
+    target_checker,
+)
+from .rollouts import ExampleResult
 
 METRIC_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """What objects that are fed row by row may take by parameter name."""
@@ -616,3 +626,142 @@ def metrics_from(given: Any) -> list[Any]:
         if isinstance(each, type):
             raise errors.ArgumentError(f"metrics has the class {each.__name__}; write an instance, {each.__name__}().")
     return [resolve_name(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]
+
+
+# -- the metrics of an evaluation --------------------------------------------------------------------------------------
+
+
+class Metrics:
+    """The metrics of one evaluation, by name.
+
+    Functions are called inside each run, and the mean of what they return counts; objects are fed row by row, in the
+    order of the inputs. A module counts in a copy, so that evaluations side by side do not mix.
+
+    Args:
+        metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
+            `update_state`, `result()` and `reset_state()`. Functions and `update_state` take by parameter name what
+            they judge, the latter also `rollout`, the result of the row.
+
+    Attributes:
+        metrics: The metrics.
+        functions: Those that are called inside each run.
+
+    Raises:
+        TrainerError: There is no metric of a name.
+        ArgumentError: It is not a list of them, one is neither or takes something else, or two have one name.
+    """
+
+    def __init__(self, metrics: Iterable[Any]) -> None:
+        self.metrics = metrics_from(metrics)
+        self.functions: list[Any] = []
+        self._bound: dict[str, Any] = {}
+        """What calls each function, or feeds each object."""
+        self._objects: dict[str, Any] = {}
+        self._sums: dict[str, float] = {}
+        self._rows = 0
+        self._faults: dict[str, Exception | None] = {}
+        """What each object raised first; None for one that has counted a run."""
+        for metric in self.metrics:
+            name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+            if name in self._bound:
+                raise errors.ArgumentError(f"two metrics are called {name!r}; give one of them another name.")
+            if callable(getattr(metric, "update_state", None)):
+                counting: Any = metric.clone() if isinstance(metric, Module) else metric
+                counting.reset_state()
+                self._objects[name] = counting
+                self._bound[name] = row_feeder(counting, name)
+            else:
+                self.functions.append(metric)
+                self._sums[name] = 0.0
+                self._bound[name] = scope.BoundReward(metric, REWARD_ARGUMENTS[:-1], what=f"metric {name!r}")
+
+    def check(self, output_schema: Any, target_schema: Any = None) -> None:
+        """Look before the first row at what the metrics count; errors of `Metric.check`."""
+        for metric in self.metrics:
+            if isinstance(metric, Metric):
+                metric.check(output_schema, target_schema)
+
+    async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
+        """Return the value of each function for one output.
+
+        Args:
+            offered: A value for each name of `REWARD_ARGUMENTS`.
+
+        Raises:
+            CallError: One returned something other than a finite number.
+            Exception: What it raised.
+        """
+        found: dict[str, float] = {}
+        for name in self._sums:
+            score = (await self._bound[name](**offered)).score
+            if score is None:
+                raise errors.CallError(f"metric {name!r} has no score; a metric is a finite number, or a bool.")
+            found[name] = score
+        return found
+
+    def update(self, result: ExampleResult, values: Mapping[str, float]) -> None:
+        """Take in one run; a function counts 0 where the program failed.
+
+        Raises:
+            Exception: What an object raised; the others have taken the run in.
+        """
+        failure: Exception | None = None
+        self._rows += 1
+        for name in self._sums:
+            self._sums[name] += values.get(name, 0.0)
+        for name in self._objects:
+            try:
+                self._bound[name](result)
+                self._faults[name] = None
+            except Exception as error:  # noqa: BLE001  # one example under collection: its failure is its result
+                self._faults.setdefault(name, error)
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def results(self) -> tuple[dict[str, float], Exception | None]:
+        """Return the value of each metric that has one, and what the first of the others raised.
+
+        A module that was given then holds the counts. A metric that could count no run has no value.
+        """
+        found: dict[str, float] = {}
+        failure: Exception | None = None
+        for name, metric in zip(self._bound, self.metrics, strict=True):
+            try:
+                counting = self._objects.get(name)
+                if counting is not None and counting is not metric:
+                    tree.update(metric, tree.state(counting))
+                value: Any = self._sums[name] / (self._rows or 1) if counting is None else counting.result()
+            except Exception as error:  # noqa: BLE001  # of a part of the data it may have none
+                failure = failure or self._faults.get(name) or error
+                continue
+            if fault := self._faults.get(name):
+                failure = failure or fault
+                continue
+            several = leaves.is_object(value)
+            found |= {f"{name}/{key}": each for key, each in value.items()} if several else {name: value}
+        return found, failure
+
+
+def row_feeder(metric: Any, name: str) -> Callable[[ExampleResult], None]:
+    """Return a function that feeds an object with one result, or skips it: it failed, and the object leaves such out.
+
+    Args:
+        metric: A `Metric`, or any object with `update_state`.
+        name: Its name in messages.
+
+    Raises:
+        ArgumentError: `update_state` takes something else, or is async.
+    """
+    if inspect.iscoroutinefunction(metric.update_state):
+        raise errors.ArgumentError(
+            f"metric {name!r}: update_state is async; write a plain one, or an async function in place of the metric."
+        )
+    update = scope.BoundReward(metric.update_state, METRIC_ARGUMENTS, what=f"metric {name!r}")
+
+    def feed(result: ExampleResult) -> None:
+        if result.error is None or not getattr(metric, "skip_failed", False):
+            fed = {"inputs": result.inputs, "outputs": result.outputs, "target": result.target}
+            update.call({**fed, "example_id": result.id, "rollout": result})
+
+    return feed

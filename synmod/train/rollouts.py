@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
-from synmod import errors, scope
+from synmod import errors, scope, tree
 from synmod.errors import ArgumentError
 from synmod.leaves import Json, current_clock, empty_object, is_object, thaw
 from synmod.lm import current_sample, sample_number
@@ -273,6 +273,8 @@ class RunOutcome:
         calls: Those of the modules that are recorded.
         all_calls: Those of all modules, where a reward takes them.
         values: What functions that measure it returned, by name.
+        context: Number of the context where it ran.
+        overlay: The values that it ran under, and those that it wrote; None where it ran on the program as it is.
     """
 
     inputs: Any = None
@@ -288,6 +290,8 @@ class RunOutcome:
     calls: tuple[CallRecord, ...] = ()
     all_calls: tuple[CallRecord, ...] = ()
     values: Mapping[str, float] = field(default_factory=empty_object)
+    context: int = 0
+    overlay: tree.using | None = None
 
     def record(self) -> dict[str, Any]:
         """Return what a journal keeps: the row itself stands in its key."""
@@ -328,6 +332,11 @@ class RunOutcome:
             return self.feedback
         lowest = reward.lowest if reward is not None and self.fault in ("program", "fatal") else None
         return Feedback(lowest, critique=str(self.error))
+
+    def state_after(self, before: tree.State) -> tree.State:
+        """Return a State with the values that the run wrote at its paths."""
+        changes = {} if self.overlay is None else dict(self.overlay.changes)
+        return before | tree.State.of_leaves({path: leaf for path, leaf in changes.items() if path in before})
 
     def result(self, kind: type[R], example: Example, feedback: Feedback | None, sample: int = 0, **more: Any) -> R:
         """Return it as the result of a row.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -39,7 +40,7 @@ from synmod.leaves import (
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, caused_by_enclosing_limit, deadline
-from synmod.tree import Param, State, graphdef, iter_graph, state as state_of, using
+from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import ContextPool
 from .rewards import Reward
@@ -50,7 +51,9 @@ _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 Key: TypeAlias = tuple[str, str, int, str]
 """What identifies a rollout of a run: fingerprint of the State, digest of the row, sample, digest of a stand-in."""
 NO_STATE: Final = State()
-"""No values: a program as it is."""
+"""No values."""
+ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
+"""The number of the row that is running here, in its batch or evaluation; None outside of a row."""
 
 
 class Journal:
@@ -77,7 +80,8 @@ class Journal:
     ) -> None:
         self._records = records
         self._lock = lock
-        remember_secrets(lm.environment_secrets())  # a provider may repeat a key
+        if records is not None:
+            remember_secrets(lm.environment_secrets())  # a provider may repeat a key
         self._noted: dict[int, tuple[Schema, str]] = {}
         """The schemas that are kept, by identity, and the digest of each."""
         self.pieces, self.usage, seconds = paid
@@ -210,31 +214,35 @@ class Runner:
 
     Args:
         program: Stays as it is: a State is an overlay.
-        reward: What judges.
-        context_pool: Where rows run; None for no bound but the caller's.
-        journal: Keeps what was paid for.
-        metrics: What measures each row in its run.
+        reward: Judges each run.
+        context_pool: Where rows run; None for no limit but the caller's.
+        initial_states: Values that every row begins with; None for the memories of the program.
+        journal: Keeps the results.
+        metrics: Measures each run.
         paths: The modules whose calls are recorded.
-        initial_states: Values that every row begins with, such as memories.
-        seed: The values of what is trained, which stand in the keys of rollouts and not in the run's identity.
-        seconds: How long the run may take, what stands in the journal included.
+        training: The mode of the calls; None for the program's own.
+        all_calls: Whether the outcomes hold the calls of all modules, for a reward that takes them later.
+        seed: The values of the trained Variables; part of the keys of rollouts, not of the run's identity.
+        seconds: How long the run may take, earlier processes included.
     """
 
     program: Module
     reward: Reward | None = None
     context_pool: ContextPool | None = None
+    initial_states: State | None = None
     journal: Journal = field(default_factory=Journal)
     metrics: Any = None
     paths: frozenset[str] = frozenset()
-    initial_states: State = NO_STATE
+    training: bool | None = None
+    all_calls: bool = False
     seed: State = NO_STATE
     seconds: float | None = None
 
     def __post_init__(self) -> None:
         self.bound = None if self.reward is None else self.reward.bound()
-        self._run_row: RunRow = partial(
-            run_once, self.program, reward=self.bound, metrics=self.metrics, paths=self.paths
-        )
+        self._start = state_of(self.program, Memory) if self.initial_states is None else self.initial_states
+        options: Any = {"metrics": self.metrics, "training": self.training, "all_calls": self.all_calls}
+        self._run_row: RunRow = partial(run_once, self.program, reward=self.bound, paths=self.paths, **options)
         self._digests: dict[int, tuple[Example, str]] = {}
 
     @cached_property
@@ -245,36 +253,41 @@ class Runner:
         return key_of([program, _models(self.context_pool), reward, sorted(self.paths)])
 
     def key(
-        self, example: Example, state: State = NO_STATE, sample: int = 0, model: LanguageModel | None = None
+        self, example: Example, state: State | None = None, sample: int = 0, model: LanguageModel | None = None
     ) -> Key:
-        """Return what distinguishes a rollout from the others of the run."""
-        by = "" if model is None else key_of([model.model, model.defaults])
-        return state.fingerprint, self._digest(example), sample, by
+        """Return the key of a rollout in the run; see `Key`."""
+        stand_in = "" if model is None else key_of([model.model, model.defaults])
+        return (state or NO_STATE).fingerprint, self._digest(example), sample, stand_in
 
     def _digest(self, example: Example) -> str:
         """Return the digest of a row, made once."""
-        known = self._digests.get(id(example))
-        if known is None:
+        if id(example) not in self._digests:
             row = [example.id, example.inputs, example.target, dict(example.extra)]
-            known = self._digests[id(example)] = example, key_of(as_json(row))
-        return known[1]
+            self._digests[id(example)] = example, key_of(as_json(row))
+        return self._digests[id(example)][1]
 
-    async def row(
+    async def run(
         self,
         example: Example,
-        state: State = NO_STATE,
+        number: int = 0,
+        state: State | None = None,
         sample: int = 0,
         model: LanguageModel | None = None,
         key: Key | None = None,
+        context: int | None = None,
     ) -> RunOutcome:
-        """Return what became of a row: recorded, or run now and recorded, unless an outage or a broken reward ended it.
+        """Return the outcome of a row: the recorded one, or that of a run now.
+
+        A run is recorded, unless an outage or a broken reward ended it.
 
         Args:
             example: The row.
-            state: Values of the Variables that are trained; without any the program runs as it is.
+            number: Its number in its batch or evaluation; see `ROW`.
+            state: Values of Variables, in place of those of the program; None for the program as it is.
             sample: Number of the draw.
             model: Stands in for every model of the program; None for those it has.
-            key: What `key` returned for the rest; None where it was not called.
+            key: The result of `key` for the same arguments, if it was called before.
+            context: The number of the context; None for the one with the most room.
 
         Raises:
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
@@ -285,34 +298,49 @@ class Runner:
             key = key or self.key(example, state, sample, model)
             piece = key_of(" ".join(map(str, (self._identity, *key))))
             record = await self.journal.find(piece)
-            ran = None if record is None else RunOutcome.of(record)
-            if ran is not None:
-                return ran
-        overlay = state | self.initial_states if self.initial_states else state
+            outcome = None if record is None else RunOutcome.of(record)
+            if outcome is not None:
+                return outcome
+        if self._start:
+            state = (state or NO_STATE) | self._start
         if self.context_pool is None:
-            return await self._run(piece, example, overlay, sample, model)
-        place = await self.context_pool.acquire()
+            return await self._run_and_record(piece, example, number, state, sample, model)
+        context = await self.context_pool.acquire(context)
         try:
-            by = self.context_pool.contexts[place].language_model if model is None else model
-            return await self._run(piece, example, overlay, sample, by)
+            by = self.context_pool.contexts[context].language_model if model is None else model
+            outcome = await self._run_and_record(piece, example, number, state, sample, by)
         finally:
-            self.context_pool.release(place)
+            self.context_pool.release(context)
+        outcome.context = context
+        return outcome
 
-    async def _run(
-        self, piece: str, example: Example, overlay: State, sample: int, model: LanguageModel | str | None
+    async def _run_and_record(
+        self,
+        piece: str,
+        example: Example,
+        number: int,
+        state: State | None,
+        sample: int,
+        model: LanguageModel | str | None,
     ) -> RunOutcome:
-        """Run a row and record it, while it holds its place: a kill costs as many rollouts as run at once."""
-        with (
-            self.within_time(),
-            _NO_BLOCK if model is None else lm.use_language_models(model),
-            using(self.program, overlay) if overlay else _NO_BLOCK,
-        ):
-            ran = await self._run_row(example, sample=sample)
-        if ran.feedback is not None and ran.feedback.target is not None:
-            ran.feedback = replace(ran.feedback, target=as_json(ran.feedback.target))  # as it would be found
-        if ran.fault in (None, "program"):  # what another cause has stopped is run again, once that is mended
-            await self.journal.keep(piece, {"row": example.id, **ran.record()} if self.journal.is_kept else {})
-        return ran
+        """Run a row and record it before its context is released: a kill loses only the rows that are running."""
+        overlay = None if state is None else using(self.program, state)
+        token = ROW.set(number)
+        try:
+            with (
+                self.within_time(),
+                _NO_BLOCK if model is None else lm.use_language_models(model),
+                _NO_BLOCK if overlay is None else overlay,
+            ):
+                outcome = await self._run_row(example, sample=sample)
+        finally:
+            ROW.reset(token)
+        outcome.overlay = overlay
+        if outcome.feedback is not None and outcome.feedback.target is not None:
+            outcome.feedback = replace(outcome.feedback, target=as_json(outcome.feedback.target))  # as in the record
+        if outcome.fault in (None, "program"):  # another cause may be over when the row is run again
+            await self.journal.keep(piece, {"row": example.id, **outcome.record()} if self.journal.is_kept else {})
+        return outcome
 
     @asynccontextmanager
     async def on(self, executor: Executor | None) -> AsyncGenerator[None]:

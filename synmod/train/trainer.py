@@ -10,12 +10,13 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
+from dataclasses import replace
+from functools import partial, wraps
 from itertools import chain
 from typing import Any, Final, Literal, Self, TypeVar, cast
 
 from synmod import data, flow, leaves, scope, tree
-from synmod.errors import LifecycleError, SynmodWarning, TrainerError
+from synmod.errors import LifecycleError, SynmodWarning, TrainerError, add_note
 from synmod.leaves import check_int, write_atomic
 from synmod.lm import SharedModel
 from synmod.module import Module, build_and_check
@@ -26,11 +27,12 @@ from .bench import Bench, TrainingRun
 from .binding import as_list
 from .candidates import CandidatePool, Split, Target
 from .credit import FeedbackItem, Routing
-from .evaluation import Evaluation, row_feeder
+from .evaluation import Evaluation
 from .history import Ledger
-from .metrics import metrics_from
+from .metrics import Metrics, metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
+from .rollouts import Rollout, RunOutcome
 from .rows import Example
 from .targets import Targets
 
@@ -199,7 +201,8 @@ class Trainer:
         self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
         self._initial_states = self._initial_values = State()
         self._states: State | list[State] = State()
-        self._rows: list[batches.Row] = []
+        self._rows: list[Example] = []
+        self._outcomes: list[RunOutcome] = []
         self._seen_rows: dict[str, Example] = {}
         self._manual_run: TrainingRun | None = None
         self._input_feedback: list[scope.Feedback] = []
@@ -321,7 +324,8 @@ class Trainer:
                 tree.state(self.program) | self._initial_values,
                 self._binding.values("state"),
             )
-        self._states, self._rows, self._seen_rows, self._manual_run = self._initial_states, [], {}, None
+        self._states, self._rows, self._outcomes = self._initial_states, [], []
+        self._seen_rows, self._manual_run = {}, None
         self.feedback = {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
         modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
@@ -436,12 +440,13 @@ class Trainer:
         else:
             given: list[Any] = list(cast("Sequence[Any]", states))
             if given and not isinstance(given[0], Mapping):  # a list per context
-                given, rows = [*chain(*given)], sorted(self._rows, key=lambda row: row.context)
-                if len(given) != len(rows):
-                    raise TrainerError(f"set_states: {len(given)} States for the {len(rows)} rows of the last forward.")
-                by_row = {row.number: state for row, state in zip(rows, given, strict=True)}
-                given = [by_row[number] for number in range(len(rows))]
-            self._states = [self._initial_states.replace(each) for each in given]
+                given, count = [*chain(*given)], len(self._outcomes)
+                if len(given) != count:
+                    raise TrainerError(f"set_states: {len(given)} States for the {count} rows of the last forward.")
+                order = sorted(range(count), key=lambda number: self._outcomes[number].context)
+                by_row = dict(zip(order, given, strict=True))
+                given = [by_row[number] for number in range(count)]
+            self._states = [self._initial_states.replace(state) for state in given]
 
     @needs_its_steps
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
@@ -459,7 +464,7 @@ class Trainer:
             return list(values)
         groups: list[list[Any]] = [[] for _ in self.context_pool.contexts]
         for number, value in enumerate(values):
-            groups[self._rows[number].context if len(self._rows) == len(values) else 0].append(value)
+            groups[self._outcomes[number].context if len(self._outcomes) == len(values) else 0].append(value)
         return groups
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
@@ -665,6 +670,11 @@ class Trainer:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
+    def _runner(self, **options: Any) -> runs.Runner:
+        """Return what runs rows of the program in the contexts, each from the initial states."""
+        options = {"context_pool": self.context_pool, "initial_states": self._initial_states, **options}
+        return runs.Runner(self.program, **options)
+
     def wrap_rows(self, rows: Iterable[Example]) -> list[Example]:
         """Return rows whose inputs and targets are data models: plain JSON is wrapped by the schemas that were bound.
 
@@ -701,19 +711,26 @@ class Trainer:
         states = self._states
         if isinstance(states, State) or len(states) != len(rows):
             states = [states if isinstance(states, State) else self._initial_states] * len(rows)
-        bound = self._binding
+        contexts, bound = self.context_pool.assign(len(rows)), self._binding
         assert bound.routing is not None
+        runner = self._runner(
+            initial_states=State(),
+            paths=bound.routing.paths if self.for_training else frozenset(),
+            training=self.for_training if is_train is None else is_train,
+            all_calls=self.for_training,
+        )
+
+        async def run(number: int) -> RunOutcome:
+            outcome = await runner.run(rows[number], number, states[number], context=contexts[number])
+            if outcome.failure is not None and on_error == "raise":
+                add_note(outcome.failure, f"row {number}")
+                raise outcome.failure
+            return outcome
+
         with self.watch_rows():
-            self._rows = await batches.run_rows(
-                self.program,
-                rows,
-                self.context_pool,
-                states,
-                training=self.for_training if is_train is None else is_train,
-                paths=bound.routing.paths if self.for_training else None,
-                keep_failures=on_error == "collect",
-            )
-        self._states = [row.after for row in self._rows]
+            self._outcomes = await flow.together(*(partial(run, number) for number in range(len(rows))))
+        self._rows = rows
+        self._states = [outcome.state_after(state) for outcome, state in zip(self._outcomes, states, strict=True)]
         self._seen_rows.update((cast("str", row.id), row) for row in rows)
         self._lifecycle.drop("backward", "update")
         self._lifecycle.add("forward")
@@ -725,8 +742,10 @@ class Trainer:
         Args:
             merge_multi_context: False for a list of them per context.
         """
-        rans = [(row.number, row.ran) for row in self._rows]
-        outputs = [ran.outputs if ran.failure is None else flow.Failed(number, ran.failure) for number, ran in rans]
+        outputs = [
+            outcome.outputs if outcome.failure is None else flow.Failed(number, outcome.failure)
+            for number, outcome in enumerate(self._outcomes)
+        ]
         return self._group_by_context(outputs, merge_multi_context)
 
     @needs_its_steps
@@ -739,8 +758,8 @@ class Trainer:
         if len(labels) != len(self._rows):
             raise TrainerError(f"update_metric: {len(labels)} labels for {len(self._rows)} rows.")
         feed = row_feeder(metric, getattr(metric, "name", type(metric).__name__))
-        for row, label in zip(self._rows, labels, strict=True):
-            feed(row.rollout(label))
+        for row, outcome, label in zip(self._rows, self._outcomes, labels, strict=True):
+            feed(outcome.result(Rollout, row if label is None else replace(row, target=label), None))
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -760,15 +779,18 @@ class Trainer:
         assert bound.routing is not None
         if out_grads is None:
             names = self.label_names if self._asks_target else []
-            is_needed = names or (self.reward is not None and self.reward.needs_target)
-            batches.check_labels(self._rows, names if is_needed else None)
-            evaluation.check_targets([row.example for row in self._rows], self.target_checks())
-            given = await batches.judge_rows(self._rows, self._bound_reward)
+            if names or (self.reward is not None and self.reward.needs_target):
+                batches.check_labels(self._rows, names)
+            evaluation.check_targets(self._rows, self.target_checks())
+            given = await batches.judge_rows(self._rows, self._outcomes, self._bound_reward)
         else:
             given = list(out_grads)
         if [type(each) for each in given] != [scope.Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
-        rollouts = [row.rollout(feedback=feedback) for row, feedback in zip(self._rows, given, strict=True)]
+        rollouts = [
+            outcome.result(Rollout, row, feedback, calls=outcome.calls)
+            for row, outcome, feedback in zip(self._rows, self._outcomes, given, strict=True)
+        ]
         for path, items in self.drop_unrequested(await bound.routing.items(rollouts)).items():
             kept = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
             self.feedback[path] = (*kept, *items)
@@ -814,7 +836,7 @@ class Trainer:
                 optimizer, {"train": self._seen_rows, "validation": self._seen_rows}
             )
             self._manual_run = run
-            run.ledger.begin(self._updates, [cast("str", row.example.id) for row in self._rows])
+            run.ledger.begin(self._updates, [cast("str", row.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
             try:
                 changed = await take_step(self.program, optimizer, run.bench, mine)
@@ -833,7 +855,7 @@ class Trainer:
         examples: Mapping[Split, Mapping[str, Example]],
         limits: runs.Budget | None = None,
         journal: runs.Journal | None = None,
-        metrics: evaluation.Metrics | None = None,
+        metrics: Metrics | None = None,
     ) -> TrainingRun:
         """Return a run on this program as it is.
 
@@ -848,16 +870,13 @@ class Trainer:
             TrainerError: Nothing that it may change.
         """
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
-        routing = Routing(self.program, targets.values())
-        runner = runs.Runner(
-            self.program,
-            self.reward,
-            self.context_pool,
-            journal or runs.Journal(),
-            metrics,
-            routing.paths,
-            self._initial_states,
-            seed=values_at(self.program, targets),
+        routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
+        runner = self._runner(
+            reward=self.reward,
+            journal=journal or runs.Journal(),
+            metrics=metrics,
+            paths=routing.paths,
+            seed=seed,
             seconds=limits.seconds,
         )
         pool = CandidatePool(runner.seed, examples["validation"])
@@ -896,12 +915,11 @@ class Trainer:
         """
         found = batches.batches_of(eval_data, num_batch)
         rows = (row for batch in found for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
-        metrics, most = as_list(eval_metric), self.context_pool.size
-        options = {"reward": self.reward, "metrics": metrics, "concurrency": most, **options}
+        reward = options.pop("reward", self.reward)
+        options = {"metrics": as_list(eval_metric), "concurrency": self.context_pool.size, **options}
+        runner = self._runner(reward=None if reward is None else reward_from(reward))
         with self.watch_rows():
-            return await evaluation.evaluate_on(
-                self.program, rows, None, self.context_pool, self._initial_states, **options
-            )
+            return await evaluation.evaluate_rows(runner, rows, None, evaluation.EvaluationOptions(**options))
 
     @needs_its_steps
     async def predict(
@@ -935,13 +953,7 @@ class Trainer:
             rows = self.wrap_rows(batches.rows_of(batch, filling=False))
             with self.watch_rows():
                 outputs = await evaluation.predict_rows(
-                    self.program,
-                    rows,
-                    on_error=on_error,
-                    concurrency=self.context_pool.size,
-                    progress=False,
-                    context_pool=self.context_pool,
-                    initial_states=self._initial_states,
+                    self._runner(), rows, on_error=on_error, concurrency=self.context_pool.size, progress=False
                 )
             yield outputs, number, batch
 

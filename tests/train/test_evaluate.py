@@ -936,6 +936,6 @@ async def test_one_batch_of_a_class_of_ones_own_is_a_batch():
 
 async def test_what_a_trainer_adds_is_no_public_keyword():
     """Where rows run, and what they begin with, are matters of the Trainer alone."""
-    for name in ("places", "first"):
+    for name in ("context_pool", "initial_states"):
         with pytest.raises(sm.ArgumentError, match=f"evaluate: unknown keyword '{name}'"):
             await sm.evaluate(sm.Identity(), [], **{name: None})
