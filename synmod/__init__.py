@@ -1,8 +1,9 @@
 """synmod: an async module system for LLM programs.
 
 The front door. Rooms, from the floor up: `errors`, `registry`, `leaves`, `cache` and `data`, `scope`, `tree`, `flow`,
-`lm`, `embedded` and `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`, `program`,
-`distribute`, `serving`; `testing` is beside them. Importing it loads no provider, no validator and no event library.
+`lm`, `embedded`, `journal` and `module`, `blocks`, `skip` and `retrieval`, `saving` and `view`, `train`, `optimizers`,
+`program`, `distribute`, `serving`; `testing` is beside them. Importing it loads no provider, no validator and no event
+library.
 """
 
 # `All`, `Any`, `Not`, `Path` and `Schema` are exported by their aliases: a star import would hide common words
@@ -12,8 +13,8 @@ from typing import NoReturn as _NoReturn
 from pydantic import Field
 
 from synmod import (
-    blocks, cache, data, distribute, embedded, errors, flow, lm, module, optimizers, program, retrieval, saving, scope,
-    serving, skip, train, tree, view,
+    blocks, cache, data, distribute, embedded, errors, flow, journal, lm, module, optimizers, program, retrieval,
+    saving, scope, serving, skip, train, tree, view,
 )
 from synmod.blocks import (
     Agent, And, BestOf, Branch, Cached, ChainOfThought, Concat, Constant, Decision, Factorize, Fallback, Generator,
@@ -29,12 +30,13 @@ from synmod.distribute import DaskExecutor
 from synmod.errors import (
     AgentLimitError, ArgumentError, AuthError, BadNameError, BadReplyError, BudgetExceeded, BuildError, CallError,
     CassetteError, ConfigError, ContextWindowError, DataError, DeadlineExceeded, EvaluationError, FieldError,
-    FormatError, GraphError, GuardError, JournalError, LifecycleError, LoadError, ModelError, ModelTimeout,
-    NoCallError, NotBuiltError, RateLimitError, RegistryError, RequestError, RunError, SaveError, SchemaError,
+    FormatError, GraphError, GuardError, JournalError, LifecycleError, LoadError, ModelError, ModelTimeout, NoCallError,
+    NotBuiltError, Paused, RateLimitError, RegistryError, RequestError, RunError, SaveError, SchemaError,
     SchemaTooComplex, SealedError, SkipError, SkipNameError, SkipVerifyError, StateError, StateSchemaError,
     SymbolicValueError, SynmodError, SynmodWarning, ToolError, TrainerError, UnavailableError, UnboundModelError,
 )
 from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
+from synmod.journal import Run, durable
 from synmod.leaves import KeyPath, __version__ as __version__, rng
 from synmod.lm import (
     Attempt, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply, LMRequest,
@@ -49,13 +51,13 @@ from synmod.retrieval import (
 )
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
-    CallFrame, Emitted, Feedback, Hook, Injected, Usage, budget, current_call, current_phase, current_scope, deadline,
-    emit, hooks, hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
+    CallFrame, Emitted, Feedback, Hook, Injected, Question, Usage, answers, ask, budget, current_call, current_phase,
+    current_scope, deadline, emit, hooks, hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
 )
 from synmod.serving import serve
 from synmod.train import (
     Batch, Batches, BatchEndParam, Budget, CallRecord, Candidate, Comparison, Context, Evaluation, Example,
-    ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Run, Trainer, callbacks, evaluate,
+    ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Trainer, callbacks, evaluate,
     latest_checkpoint, list_checkpoints, load_examples, metrics, rewards,
 )
 from synmod.tree import (
@@ -80,25 +82,25 @@ __all__ = [
     "JournalError", "JsonDataModel", "KeyPath", "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda",
     "LanguageModel", "LifecycleError", "Limit", "LoadError", "LoadReport", "Majority", "Map", "Memory", "ModelError",
     "ModelTimeout", "Module", "Monitor", "MonitorRecord", "NoCallError", "NotBuiltError", "Nothing", "OfType",
-    "OptState", "Or", "OutMask", "Parallel", "Param", "Passage", "Passages", "PathContains", "PathIn", "Prefix",
-    "Program", "Progress", "QueryPassage", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat",
-    "RequestError", "Retrieve", "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError",
+    "OptState", "Or", "OutMask", "Parallel", "Param", "Passage", "Passages", "PathContains", "PathIn", "Paused",
+    "Prefix", "Program", "Progress", "QueryPassage", "Question", "RateLimitError", "Rating", "Refine", "RegistryError",
+    "Repeat", "RequestError", "Retrieve", "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError",
     "SchemaTooComplex", "Score", "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError",
     "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel",
     "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart", "Thinking", "Tool", "ToolCall",
     "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage", "Variable",
-    "VariableState", "VectorIndex", "WithTag", "Xor", "blocks", "budget", "build", "cache", "call", "callbacks",
-    "capture", "clone", "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data",
-    "deadline", "default_language_model", "distribute", "dumps", "embedded", "emit", "errors", "evaluate", "filters",
-    "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
-    "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "latest_checkpoint", "list_checkpoints",
-    "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_tools", "merge", "merge_context",
-    "metrics", "module", "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop", "program",
-    "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
-    "save_variables", "saving", "scope", "serve", "serving", "set_attributes", "set_default_language_model",
-    "set_metadata", "skip", "split", "split_context", "state", "static", "stream", "time_left", "trace",
-    "track_rewards", "track_usage", "train", "tree", "update", "update_context", "use_language_models", "using",
-    "variables", "view",
+    "VariableState", "VectorIndex", "WithTag", "Xor", "answers", "ask", "blocks", "budget", "build", "cache", "call",
+    "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
+    "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "durable",
+    "embedded", "emit", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef",
+    "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema", "is_symbolic", "iter_graph",
+    "jinja_prompt", "journal", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples", "load_variables",
+    "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics", "module", "normalize_score", "ops",
+    "optimizers", "passages", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type",
+    "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving", "scope", "serve", "serving",
+    "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
+    "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
+    "use_language_models", "using", "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

@@ -13,6 +13,7 @@
     │   ├── GuardError                      a `Guard` blocked its inputs
     │   └── AgentLimitError                 an `Agent` reached its limits without an answer
     ├── ToolError [RuntimeError]            a tool that cannot be run as called
+    ├── Paused [RuntimeError]               a call that waits for the answer of a person
     ├── BuildError [RuntimeError]           a module that cannot be built
     │   └── SealedError [ValueError]        a structure that was changed after the build
     ├── NotBuiltError [ValueError]          an operation that needs a built module
@@ -180,7 +181,33 @@ class AgentLimitError(CallError, RuntimeError):
 
 
 class ToolError(SynmodError, RuntimeError):
-    """A tool cannot be run as called; an `Agent` reports the error to its model. Tools may raise it themselves."""
+    """A tool cannot be run as called; an `Agent` reports the error to its model. Tools may raise it themselves.
+
+    Attributes:
+        report: Whether an Agent reports it, whatever its `on_tool_error`; None to let that decide. False for a run with
+            `once=True` that may have run, True for one that a person refused.
+        text: What an Agent reported when it happened, for a failure that was found in a journal; else None.
+    """
+
+    report: bool | None = None
+    text: str | None = None
+
+
+class Paused(SynmodError, RuntimeError):
+    """A call cannot go on without the answers of a person, which `sm.answers` or `sm.Run.answer` gives.
+
+    Blocks do not take it for a failure: branches that run at once end first, and it has the questions of all of them.
+
+    Attributes:
+        questions: The open questions, each a `Question`.
+        messages: The conversation so far of the outermost `Agent` that it ended; empty without one.
+    """
+
+    messages: tuple[Any, ...] = ()
+
+    def __init__(self, message: str, questions: Iterable[Any] = ()) -> None:
+        super().__init__(message)
+        self.questions: tuple[Any, ...] = tuple(questions)
 
 
 class BuildError(SynmodError, RuntimeError):

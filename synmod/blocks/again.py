@@ -10,7 +10,7 @@ from pydantic import Field
 
 from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
-from synmod.errors import CallError, ConfigError, SchemaError, add_note
+from synmod.errors import CallError, ConfigError, Paused, SchemaError, add_note
 from synmod.leaves import Json, aio, align_nests, check_seconds, copy_nest, frozen, leaves, new_run_id
 from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
@@ -165,6 +165,8 @@ class Retry(Around[R]):
             try:
                 with lm.sample_number(first + len(failures)):
                     return await self.module(inputs)
+            except Paused:  # waits for a person, and has not failed
+                raise
             except self.on as error:
                 if len(failures) == self.attempts - 1:
                     for failure in failures:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, Unpack, cast
 
 from pydantic_core import to_jsonable_python
@@ -12,7 +13,7 @@ from synmod.module import Module
 from synmod.registry import register_own
 
 from . import checks
-from .conversation import Conversation, open_calls
+from .conversation import Conversation, number_of_call, open_calls
 from .generator import Generator, GeneratorOptions, M, check_params
 from .tools import Tool, is_result
 
@@ -149,6 +150,9 @@ class Agent(Generator[M]):
                     error.messages = tuple(conversation.sent())
                     raise
                 raise errors.AgentLimitError(str(error), conversation.sent()) from None
+            except errors.Paused as pause:
+                pause.messages = tuple(conversation.to_output()["messages"])
+                raise
         outputs: Any = self._outputs(reply)
         if self.return_messages:
             messages = conversation.to_output()
@@ -173,7 +177,7 @@ class Agent(Generator[M]):
                     most = f"{-left} more than are left of max_tool_calls={self.max_tool_calls}"
                     limit = f"one reply calls {len(calls)} tools, {most}, so none of them ran"
                     raise self._limit_error(limit, conversation.sent())
-                conversation.later += await self._results(calls)
+                await self._add_results(conversation, calls)
                 free = {} if self.tool_choice in (None, "auto", "none") else {"tool_choice": "auto"}
             reply = await self._reply(conversation.sent(), self._functions, **free)
             conversation.later += lm.turns(reply.message)
@@ -198,22 +202,31 @@ class Agent(Generator[M]):
         """Return the error for a run that reached a limit of its own."""
         return errors.AgentLimitError(f"{self._where}: {limit}; allow more, or read error.messages.", messages)
 
-    async def _results(self, calls: Sequence[data.ToolCall]) -> list[lm.Message]:
-        """Run the tools that one reply calls, `parallel_tools` at once; return the turns with the results, in order.
+    async def _add_results(self, conversation: Conversation, calls: Sequence[data.ToolCall]) -> None:
+        """Run the tools that one reply calls, `parallel_tools` at once, and add the turns with the results, in order.
 
         Raises:
             BudgetExceeded: A budget has no room for all of them; none runs.
+            Paused: Some wait for the answer of a person; the others have run, and their results are added.
         """
         scope.reserve(0, tool_calls=len(calls), where=self._where).settle(scope.Usage())
         results: list[Any] = [None] * len(calls)
-        pending = iter(enumerate(calls))
+        pending, turns, around = iter(enumerate(calls)), conversation.turns(), scope.NUMBERING.get()
+        frame = scope.current_call()
 
         async def work() -> None:
             for index, call in pending:  # shared: each worker takes the next call
-                results[index] = await self._result_turn(call)
+                numbers = partial(number_of_call, call, turns)
+                reports = self._text_for_model if isinstance(self.tools[call.name], Tool) else None
+                with scope.Numbering(around, numbers, "" if frame is None else frame.path, reports):
+                    results[index] = await pauses.run(self._result_turn(call))
 
-        await flow.together(*[work] * min(self.parallel_tools, len(calls)))
-        return [*lm.turns(results)]
+        try:
+            with scope.Pauses() as pauses:
+                await flow.together(*[work] * min(self.parallel_tools, len(calls)))
+        finally:
+            if finished := [turn for turn in results if turn is not None]:
+                conversation.later += lm.turns(finished)
 
     async def _result_turn(self, call: data.ToolCall) -> dict[str, Json]:
         """Run one tool; return the turn with its result, media as parts after its text, or with the error to report."""
@@ -221,12 +234,21 @@ class Agent(Generator[M]):
         try:
             output = _plain(await self._run(self.tools[call.name], call), media)
         except Exception as error:
-            way = self.on_tool_error or ("report" if isinstance(error, errors.ToolError) else "raise")
-            if way == "raise" or scope.caused_by_enclosing_limit(error):
+            if (output := self._text_for_model(error)) is None:
                 raise
-            output = f"{type(error).__name__}: {error}"[:_MOST_SHOWN]
         text = mend(output if isinstance(output, str) else data.dump_json(output))
         return {"role": "tool", "tool_call_id": call.id, "content": [text, *media] if media else text}
+
+    def _text_for_model(self, error: Exception) -> str | None:
+        """Return what the model reads of an error of a tool; None if the error is raised."""
+        if isinstance(error, (errors.Paused, errors.JournalError)) or scope.caused_by_enclosing_limit(error):
+            return None
+        is_own = isinstance(error, errors.ToolError)
+        is_reported = self.on_tool_error == "report" if self.on_tool_error else is_own
+        if is_own and error.report is not None:
+            is_reported = error.report
+        text = error.text if is_own else None
+        return (text or f"{type(error).__name__}: {error}"[:_MOST_SHOWN]) if is_reported else None
 
     async def _run(self, tool: Module, call: data.ToolCall) -> Any:
         """Run one tool; return its output.

@@ -75,3 +75,16 @@ def open_calls(turns: Sequence[lm.Message], tools: Sequence[Json], *, resume: bo
             pointer = pointer.removeprefix("/tool_calls/0")
             raise errors.DataError(f"{where}: tool_calls[{place}]{pointer} cannot be run: {fault}")
     return calls
+
+
+def number_of_call(call: data.ToolCall, turns: Sequence[lm.Message]) -> tuple[int, int]:
+    """Return what tells a tool call from equal ones, the same whenever a conversation goes on.
+
+    Returns:
+        How many calls of the tool stand in earlier turns, and how many equal ones before it in its own turn.
+    """
+    calling = [turn["tool_calls"] for turn in turns if turn.get("tool_calls")]
+    earlier = sum(other["function"]["name"] == call.name for calls in calling[:-1] for other in calls)
+    text = call.function.arguments
+    equal = [other["id"] for other in calling[-1] if other["function"] == {"name": call.name, "arguments": text}]
+    return earlier, equal.index(call.id) if call.id in equal else 0

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
-from synmod import data, flow, registry
-from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, SchemaError, add_note
+from synmod import data, flow, registry, scope
+from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, Paused, SchemaError, add_note
 from synmod.leaves import Json, frozen, is_object
 from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
@@ -467,12 +467,16 @@ class Fallback(Returning[R]):
         preferred, *rest = self.modules
         try:
             return await preferred(inputs)
+        except Paused:  # waits for a person, and has not failed
+            raise
         except self.on as error:
             failure = error
         try:
             for module in rest:
                 try:
                     return await module(inputs)
+                except Paused:
+                    raise
                 except self.on as error:
                     add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
             raise failure
@@ -758,11 +762,16 @@ class Map(Around[R]):
 
     async def _map_items(self, items: list[Any]) -> list[Any]:
         """Return the result for each item."""
-        pool = flow.map_concurrently(
-            self.module, items, concurrency=self.concurrency, on_error=self.on_error, progress=False
-        )
-        async with pool as results:
-            outputs = [result async for result in results]
+        with scope.Pauses() as pauses:
+            pool = flow.map_concurrently(
+                lambda item: pauses.run(self.module(item)),
+                items,
+                concurrency=self.concurrency,
+                on_error=self.on_error,
+                progress=False,
+            )
+            async with pool as results:
+                outputs = [result async for result in results]
         return _collect(outputs) if self.on_error == "collect" else outputs
 
     def _list(self, inputs: Any) -> list[Any]:

@@ -5,19 +5,20 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from synmod import data, errors, lm, module, scope
+from synmod.cache import key_of
 from synmod.leaves import Json, aio, check_seconds, frozen, is_array, is_object, mend
 from synmod.module import Module
 from synmod.registry import register_own
 
 from . import checks
-from .generator import object_schema
+from .generator import object_schema, split_definitions
 
 _RESULT_TITLE: Final = "ToolResult"
 
@@ -65,7 +66,10 @@ class Tool(Module):
         parameters: JSON schema of the arguments, which are then passed as JSON; None to read the signature.
         timeout_s: Seconds for one run; None for no limit.
         approve: `approve(name, arguments)`, plain (in a thread) or async, called before each run, which needs the
-            result True.
+            result True; or "ask", to ask a person by `sm.ask`: the answer is a bool, a text (why not), or
+            `{"arguments": {...}}` to run it with those.
+        once: Whether a run in a durable block that began and did not end is never repeated: then it is a ToolError
+            (contains 'may have run'), which no model sees.
         trainable: Whether the Variables below, if there are any, may be trained.
         hooks: Listeners to this module.
 
@@ -79,7 +83,9 @@ class Tool(Module):
         SchemaError: The schema is unusable. When called: the arguments do not satisfy it, or a validator.
         CallError: When called: there are a data model and keyword arguments, or several data models; or `sm.inject`
             supplies no value for a parameter `sm.Injected[T]` without a default.
-        ToolError: When called: `approve` does not allow the run, or the timeout is over.
+        ToolError: When called: `approve` does not allow the run, the timeout is over, or a run with `once=True` may
+            have run (contains 'may have run').
+        Paused: When called: `approve="ask"`, and there is no answer yet.
         DataError: When called: the result is not JSON.
         Exception: When called: any exception of the function.
 
@@ -108,7 +114,8 @@ class Tool(Module):
         description: str | None = None,
         parameters: Mapping[str, Json] | None = None,
         timeout_s: float | None = None,
-        approve: Approve | None = None,
+        approve: Approve | Literal["ask"] | None = None,
+        once: bool = False,
         trainable: bool = True,
         hooks: Sequence[scope.Hook] | None = None,
     ) -> None:
@@ -126,7 +133,8 @@ class Tool(Module):
             )
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
-        self.approve = None if approve is None else checks.function("Tool", "approve", approve)
+        self.approve = approve if approve in (None, "ask") else checks.function("Tool", "approve", approve)
+        self.once = once
         self.timeout_s = (
             None if timeout_s is None else check_seconds("Tool: timeout_s", timeout_s, error=errors.ConfigError)
         )
@@ -171,22 +179,120 @@ class Tool(Module):
                 f"{self.path or self.name}: got a data model and other arguments; pass one, or all by keyword."
             )
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
-        injected = self.injected()
-        args, kwargs = (
-            ([], {**value.get_json(), **injected}) if self._taken is None else self._taken.of(value, injected)
-        )
-        if self.approve is not None and await _call(self.approve, self.name, value.get_json()) is not True:
+        record = scope.ambient()
+        part = None if record is None else record.journal
+        if part is None or not part.records_calls:
+            return await self._run_if_allowed(value)
+        return await self._run_unless_recorded(value, part)
+
+    async def _run_unless_recorded(self, value: Any, part: scope.JournalPart) -> Any:
+        """Return what a durable block has recorded of this run; else run the function, and record what comes of it."""
+        injected = {name: _content_of(x) for name, x in self.injected().items()}
+        content = key_of([self.name, frozen(value), injected])
+        async with part.record("tool", self.path or self.name, self.name, content) as recording:
+            if recording.value is not None:
+                recording.accept()
+                return self._recorded(recording.value)
+            try:
+                output = await self._run_if_allowed(value, recording)
+            except Exception as error:
+                if (text := _text_reported(error)) is not None:
+                    await recording.keep({"failure": text})
+                raise
+            if (record := self._record_of(output)) is not None:
+                await recording.keep(record)
+            return output
+
+    def _record_of(self, output: Any) -> dict[str, Any] | None:
+        """Return the record of an output; None if the output is not what the function declares."""
+        if output is None:
+            return {"output": None}
+        if not isinstance(output, (data.DataModel, data.JsonDataModel)):
+            return None
+        schema = data.schema_of(cast("Any", output))
+        return {"output": frozen(output)} | ({} if schema is data.schema_of(self.output_spec) else {"schema": schema})
+
+    def _recorded(self, record: Mapping[str, Any]) -> Any:
+        """Return the output in a record.
+
+        Raises:
+            ToolError: It is a failure that was reported to the model.
+            SchemaError: It does not satisfy the output that the function declares now.
+        """
+        if (text := record.get("failure")) is not None:
+            error = errors.ToolError(text)
+            error.text, error.report = text, True
+            raise error
+        where = f"The recorded result of {self.path or self.name}"
+        schema, model = data.schema_of(self.output_spec), data.model_of(self.output_spec)
+        if "settled" in record:
+            result = record["settled"]
+            return self._output(result) if model is None else data.value_from(result, schema, model, where)
+        if record["output"] is None:
+            return None
+        if "schema" in record:
+            schema, model = data.intern_schema(record["schema"]), None
+        return data.value_from(record["output"], schema, model, where)
+
+    async def _run_if_allowed(self, value: Any, recording: scope.Recording | None = None) -> Any:
+        """Ask for approval where it is needed, and run the function once."""
+        args, kwargs = self._arguments(value)
+        if self.approve == "ask":
+            value = await self._approved(value)
+            args, kwargs = self._arguments(value)
+        elif self.approve is not None and await _call(self.approve, self.name, value.get_json()) is not True:
             raise errors.ToolError(f"{self.name}: this run was not approved.")
+        if recording is not None and self.once:
+            await recording.begin()
         if self.timeout_s is None:
             return await self._run(args, kwargs)
         with aio.deadline_scope(self.timeout_s):
             return await self._run(args, kwargs)
         # Reached only if the deadline has expired: the scope caught its own cancellation.
+        if recording is not None and self.once:
+            raise recording.abandon()
         raise errors.ToolError(f"{self.name}: no result within timeout_s={self.timeout_s:g}.")
+
+    def _arguments(self, value: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments for the function."""
+        injected = self.injected()
+        return ([], {**value.get_json(), **injected}) if self._taken is None else self._taken.of(value, injected)
+
+    async def _approved(self, value: data.JsonDataModel[Any]) -> data.JsonDataModel[Any]:
+        """Return the arguments with which a person lets the function run.
+
+        Raises:
+            Paused: There is no answer yet.
+            ToolError: The person refuses the run.
+        """
+        parameters, definitions = split_definitions(data.schema_of(self.input_spec))
+        schema = {
+            "anyOf": [{"type": "boolean"}, {"type": "string"}, object_schema(arguments=parameters)],
+            **definitions,
+        }
+        place = scope.NUMBERING.get()
+        while place is not None and place.agent is None:
+            place = place.around
+        about, call = {"name": self.name, "arguments": frozen(value)}, 0 if place is None else place.numbers()[1]
+        reply = await scope.answer_to(f"Run {self.name}?", about, schema, call)
+        if is_object(reply):
+            return data.value_from(reply["arguments"], data.schema_of(self.input_spec), data.model_of(self.input_spec))
+        if reply is True:
+            return value
+        error = errors.ToolError(f"{self.name}: this run was not approved{f': {reply}' if reply else ''}.")
+        error.report = True
+        raise error
 
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run the function, and return its result as data."""
-        result = await _call(self.fn, *args, **kwargs)
+        return self._output(await _call(self.fn, *args, **kwargs))
+
+    def _output(self, result: Any) -> Any:
+        """Return a result of the function as data.
+
+        Raises:
+            DataError: It is not JSON.
+        """
         if data.model_of(self.output_spec) is not None:
             return result
         parts = result if isinstance(result, WithMedia) else WithMedia(result)
@@ -197,6 +303,20 @@ class Tool(Module):
             raise errors.DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
         schemas = {name: _media_schema(part) for name, part in fields.items()}
         return data.wrap(frozen(json), _result_schema(**schemas) if any(schemas.values()) else RESULT)
+
+
+def _content_of(injected: Any) -> Json:
+    """Return what the key of a record holds of an injected value: a data model counts by its content, else its type."""
+    if isinstance(injected, (data.DataModel, data.JsonDataModel)):
+        return frozen(injected)
+    return f"{type(injected).__module__}.{type(injected).__qualname__}"
+
+
+def _text_reported(error: Exception) -> str | None:
+    """Return what the Agent that runs the tool reports to its model; None if the error is raised."""
+    place = scope.NUMBERING.get()  # that of the run, inside the one of the Agent
+    agent = None if place is None else place.around
+    return None if agent is None or agent.reports is None else agent.reports(error)
 
 
 async def _call(fn: Any, *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,7 @@ _SCHEMA: Final = (
 )
 _COUNT_AGAIN: Final = ("DELETE FROM total", "INSERT INTO total SELECT coalesce(sum(max(size, 0)), 0) FROM entry")
 _PUT: Final = "INSERT INTO entry VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entry), ?)"
+_LIST: Final = "SELECT key, body FROM entry WHERE key BETWEEN ? AND ? ORDER BY used"
 _USE: Final = "UPDATE entry SET used = (SELECT max(used) + 1 FROM entry) WHERE key = ?"
 _PAIRS: Final = (  # a text of damaged bytes is read as well
     "SELECT CAST(json_extract(body, ?, ?) AS BLOB) FROM entry WHERE json_valid(body) AND json_type(body) = 'object'"
@@ -245,12 +246,35 @@ class Cache:
         """Write in a thread, so that waiting for the disk does not block the event loop."""
         await aio.to_thread(self._write, limiter=self._one_writer)
 
-    def items(self) -> list[tuple[str, FrozenDict]]:
-        """Return the keys and their objects, least recently used first; damaged rows are left out."""
+    def items(self, prefix: str = "") -> list[tuple[str, FrozenDict]]:
+        """Return the keys that begin with a text, and their objects, least recently used first, without damaged rows.
+
+        Without `max_bytes` no use is noted, and the order is that of the commits.
+        """
         database = self._open()
         with database.reading:
-            rows = database.reader.execute("SELECT key, body FROM entry ORDER BY used").fetchall()
+            rows = database.reader.execute(_LIST, (prefix, f"{prefix}\x7f")).fetchall()
         return [(key, value) for key, body in rows if (value := _read(body)) is not None]
+
+    def change(self, put: Mapping[str, Json], remove: Iterable[str] = ()) -> None:
+        """Store and delete objects in one commit, in place.
+
+        Raises:
+            OSError: The file cannot be written; the cause is what SQLite raised.
+        """
+        now, texts = aio.wall_time(), {key: _text(frozen(value, _DEEPEST)) for key, value in put.items()}
+        with self._lock:
+            database = self._open()
+            try:
+                with database.writer as writer:
+                    writer.execute("BEGIN IMMEDIATE")
+                    writer.executemany("DELETE FROM entry WHERE key = ?", [(key,) for key in (*texts, *remove)])
+                    for key, body in texts.items():
+                        writer.execute(_PUT, (key, body, now, len(body.encode()) + _ENTRY_BYTES))
+            except sqlite3.Error as error:
+                raise OSError(f"{self.path}: {error}") from error
+            if self.path is not None and database.writer is database.reader:
+                raise OSError(f"{self.path} cannot be used") from self.fault
 
     def pairs(self, first: str, second: str) -> Iterator[tuple[Any, Any]]:
         """Yield the values of two fields of each object, None for one that it lacks, without reading the rest of it.

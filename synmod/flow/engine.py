@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from synmod.data import OPERATIONS, JsonDataModel, Schema, is_subschema, value_from
-from synmod.errors import CallError, GraphError
+from synmod.errors import CallError, GraphError, Paused
 from synmod.leaves import aio, align_nests, is_leaf, leaves, map_leaves
-from synmod.scope import current_call
+from synmod.scope import Pauses, current_call
 
 from .graph import Declared, FlowGraph, FlowStep, SymbolRef
 
@@ -168,10 +168,12 @@ async def run_plan(plan: Plan, inputs: Sequence[Any]) -> Any:
         ready = await run.follow(ready[0])
     if ready:
         try:
-            async with aio.task_group() as run.group:
-                run.start(ready)
+            with Pauses() as run.pauses:
+                async with aio.task_group() as run.group:
+                    run.start(ready)
         finally:
-            run.group = None  # its tasks refer to the run: without this cycle, reference counting frees the values
+            # Its tasks refer to the run: without this cycle, reference counting frees the values.
+            run.group = run.pauses = None
     values = run.values
     return map_leaves(lambda ref: values[ref.index], plan.outputs)
 
@@ -182,13 +184,15 @@ class _Run:
     Attributes:
         values: The values at hand, by the number of their symbol.
         group: The tasks of this run, once there are any.
+        pauses: The pauses of these tasks.
     """
 
-    __slots__ = ("_uses", "_waits", "group", "plan", "values")
+    __slots__ = ("_uses", "_waits", "group", "pauses", "plan", "values")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.group: aio.task_group | None = None
+        self.pauses: Pauses | None = None
         self.values: list[Any] = [None] * len(plan.symbols)
         self._waits = plan.waits.copy()
         self._uses = plan.uses.copy()
@@ -216,7 +220,15 @@ class _Run:
             self._drop(step)
             call = step.module(*args) if kwargs is None else step.module(*args, **kwargs)
             del args, kwargs  # a value that nothing else needs is freed as soon as the step releases it
-            ready = self._after(step, await call)
+            try:
+                output = await call
+            except Paused as pause:
+                if self.pauses is None:
+                    raise
+                self.pauses.note(pause)  # the other branches run to their end
+                return ()
+            ready = self._after(step, output)
+            del output
         if self.group is not None:
             self.start(ready)
         return ready
@@ -295,6 +307,7 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
     Raises:
         BaseException: The first failure, as itself, after the others were cancelled and have ended; another failure
             becomes a note on it.
+        Paused: Some calls have paused, and the others have ended; has the questions of all.
 
     Example:
         >>> await together(lambda: critic(x), lambda: writer(x))  # doctest: +SKIP
@@ -305,12 +318,14 @@ async def together(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
         return [await calls[0]()]
     results: list[Any] = [None] * len(calls)
 
-    async def run(index: int) -> None:
-        results[index] = await calls[index]()
+    with Pauses() as pauses:
 
-    async with aio.task_group() as group:
-        for index in range(len(calls)):
-            group.start_soon(run, index)
+        async def run(index: int) -> None:
+            results[index] = await pauses.run(calls[index]())
+
+        async with aio.task_group() as group:
+            for index in range(len(calls)):
+                group.start_soon(run, index)
     return results
 
 

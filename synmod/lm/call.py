@@ -1,14 +1,15 @@
 """One call of a model, from a checked request to its reply; each function wraps the next one.
 
-`call_with_fallbacks` > `call_model` > `reply_from_cache` > `join_equal_call` > `request_valid_reply` >
-`send_with_retries` (the one retry loop) > `send_within_limit` > `send_within_budgets` > `send_once`.
+`call_with_fallbacks` > `call_model` > `reply_from_journal` > `reply_from_cache` > `join_equal_call` >
+`request_valid_reply` > `send_with_retries` (the one retry loop) > `send_within_limit` > `send_within_budgets` >
+`send_once`.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -193,10 +194,12 @@ async def call_with_fallbacks(
             fallback is tried.
     """
     failures: list[errors.ModelError] = []  # the first one alone
+    if len(models) > 1:
+        models = await _models_with_record(models, request_to)
     for model in models:
         try:
             seconds = timeout_s or model.settings.timeout_s
-            return await call_model(model, request_to(model), seconds, reply_from_cache, is_last=model is models[-1])
+            return await call_model(model, request_to(model), seconds, reply_from_journal, is_last=model is models[-1])
         except (errors.ModelError, errors.ConfigError) as error:
             if failures:
                 errors.add_note(failures[0], f"fallback {model.model} failed too: {type(error).__name__}: {error}")
@@ -208,6 +211,19 @@ async def call_with_fallbacks(
             if not isinstance(error, _FALLS_BACK) or error.streamed:
                 break
     return aio.reraise(failures.pop())  # popped: its traceback and this frame would hold each other
+
+
+async def _models_with_record(
+    models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest]
+) -> Sequence[LanguageModel]:
+    """Return the model whose reply is recorded, so that those before it are not tried again; all if there is none."""
+    record, frame = scope.ambient(), current_call()
+    part = None if record is None else record.journal
+    if part is not None and part.records_calls:
+        for model in models:
+            if await part.holds("model", "" if frame is None else frame.path, request_key(model, request_to(model))):
+                return [model]
+    return models
 
 
 async def call_model(
@@ -266,6 +282,30 @@ async def call_model(
         failure = call.relay = None  # a traceback holds this frame, the relay the call: none may keep another alive
 
 
+async def reply_from_journal(call: ModelCall, request: LMRequest) -> LMReply:
+    """Return the reply that a durable block has recorded; else request one, and record it."""
+    part = None if call.ambient is None else call.ambient.journal
+    if part is None or not part.records_calls:
+        return await reply_from_cache(call, request)
+    async with part.record("model", call.path, request.model, request_key(call.model, request)) as record:
+        if (recorded := _reply_of(record.value, call, request)) is not None:
+            record.accept()
+            return recorded
+        reply = await reply_from_cache(call, request)
+        if (entry := records.entry_of(reply)) is not None:
+            await record.keep(entry, reply.usage)
+        return reply
+
+
+def _reply_of(entry: Mapping[str, Any] | None, call: ModelCall, request: LMRequest) -> LMReply | None:
+    """Return the reply in an entry of a cache or a journal; None if it does not satisfy the request."""
+    reply = None if entry is None else records.reply_of_entry(entry, call.elapsed_s)
+    if reply is None or replies.faults_of_class(request, reply.json):
+        return None
+    wants_object = request.schema is not None and request.schema.get("type") == "object" and not reply.tool_calls
+    return None if wants_object and not is_object(reply.json) else reply
+
+
 async def reply_from_cache(call: ModelCall, request: LMRequest) -> LMReply:
     """Return the cached reply, or that of an equal call under way; request one if there is neither.
 
@@ -277,12 +317,7 @@ async def reply_from_cache(call: ModelCall, request: LMRequest) -> LMReply:
     key = request_key(call.model, request)
 
     async def find() -> LMReply | None:
-        entry = await cache.find(key)
-        reply = None if entry is None else records.reply_of_entry(entry, call.elapsed_s)
-        if reply is None or replies.faults_of_class(request, reply.json):
-            return None
-        wants_object = request.schema is not None and request.schema.get("type") == "object" and not reply.tool_calls
-        return None if wants_object and not is_object(reply.json) else reply
+        return _reply_of(await cache.find(key), call, request)
 
     if (cached := await find()) is not None:
         return cached

@@ -142,7 +142,7 @@ class EmbeddingModel(SharedModel):
 
         async def embed(number: int) -> None:
             request = records.EmbeddingRequest(self.model, batches[number], params)
-            replies[number] = await call_model(self, request, seconds, _vectors_from_cache)
+            replies[number] = await call_model(self, request, seconds, _vectors_from_journal)
 
         async with aio.task_group() as group:
             for number in range(len(batches)):
@@ -199,13 +199,34 @@ def _check_texts(texts: Any) -> list[str]:
     return items
 
 
+async def _vectors_from_journal(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
+    """Return the vectors of a batch that a durable block has recorded; else request them, and record them."""
+    part = None if call.ambient is None else call.ambient.journal
+    if part is None or not part.records_calls:
+        return await _vectors_from_cache(call, request)
+    content = key_of([_content(call, request), request.texts])
+    async with part.record("embedding", call.path, request.model, content) as record:
+        rows = None if record.value is None else [_vector(row) for row in record.value["vectors"]]
+        if rows is not None and len(rows) == len(request.texts) and all(rows):
+            record.accept()
+            return records.EmbeddingReply(tuple(rows), cached=True, model=request.model, elapsed_s=call.elapsed_s)
+        reply = await _vectors_from_cache(call, request)
+        await record.keep({"vectors": [list(vector) for vector in reply.vectors]}, reply.usage)
+        return reply
+
+
+def _content(call: ModelCall, request: records.EmbeddingRequest) -> Json:
+    """Return what a vector depends on beside its text."""
+    adapter = call.model.adapter
+    return ["embedding", adapter.name, adapter.version, request.model, call.model.settings.base, request.params]
+
+
 async def _vectors_from_cache(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return a vector for each text of a batch, from the cache of the model or else from the provider."""
     if (cache := call.model.cache) is None:
         await call.prepare(request)
         return await _request_vectors(call, request)
-    adapter, base = call.model.adapter, call.model.settings.base
-    content: Json = ["embedding", adapter.name, adapter.version, request.model, base, request.params]
+    content = _content(call, request)
     keys = {text: key_of([content, text]) for text in request.texts}
 
     def complete(reply: records.EmbeddingReply, vectors: Mapping[str, tuple[float, ...]]) -> records.EmbeddingReply:

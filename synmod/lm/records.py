@@ -708,7 +708,7 @@ def entry_of(reply: LMReply) -> Json:
         return None
 
 
-def reply_of_entry(entry: FrozenDict, elapsed_s: float) -> LMReply | None:
+def reply_of_entry(entry: Mapping[str, Any], elapsed_s: float) -> LMReply | None:
     """Return the reply in a cache entry, marked as cached and without usage; None if it holds none."""
     fields: dict[str, Any] = {name: value for name, value in entry.items() if name in _KEPT}
     try:

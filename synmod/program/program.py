@@ -331,6 +331,7 @@ class Program(Module, Generic[M]):
         verbose: Literal["auto", 0, 1] = "auto",
         progress: Progress | Literal[False] | None = None,
         run: train.Run | str | os.PathLike[str] | None = None,
+        durable_rows: bool = False,
         concurrency: int = 64,
         executor: train.Executor | None = None,
     ) -> train.History:
@@ -353,6 +354,7 @@ class Program(Module, Generic[M]):
             progress: As in `evaluate`: an object that is notified of the progress; None for a bar on a terminal, False
                 for nothing.
             run: A folder, or `sm.Run`: the same call again resumes a killed run, or returns what a finished one found.
+            durable_rows: As in `sm.evaluate`: each call of a row is kept in the run.
             concurrency: How many rows run at once.
             executor: Where rows run, such as a `sm.DaskExecutor`; None for this process.
 
@@ -391,6 +393,7 @@ class Program(Module, Generic[M]):
             callbacks=[*bar, *own],
             budget=budget,
             run=run,
+            durable_rows=durable_rows,
             executor=executor,
         )
 

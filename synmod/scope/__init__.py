@@ -1,15 +1,18 @@
 """Scope: what is true while one call runs.
 
 Floor: 4. Purpose: frames, phases, hooks and their events, traces, counters, limits and sums of a block.
-State: two ContextVars, FRAME (the running call) and AMBIENT (the open blocks). No state of the whole process.
+State: three ContextVars, FRAME (the running call), AMBIENT (the open blocks) and NUMBERING (of questions). No state of
+the whole process.
 Speed: a nested frame takes 0.3 µs; the open blocks are one read and a check; without a listener no record is made.
 Must never know: Module, models, providers. Hooks get records with a path, never an object of a floor above.
 """
 
 from . import hooks_lib
+from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask
 from .frame import (
-    AMBIENT, FRAME, Ambient, Block, CallFrame, CallRun, NameScope, Reward, ambient, as_children_of, current_call,
-    current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase, phase_in,
+    AMBIENT, FRAME, Ambient, Block, CallFrame, CallRun, JournalPart, NameScope, Recording, Reward, ambient,
+    as_children_of, current_call, current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase,
+    phase_in,
 )
 from .hooks import (
     BuildBegin, BuildEnd, CallBegin, CallEnd, Emitted, Event, Hook, LMBegin, LMChunkEvent, LMEnd, Place, SkipDropped,
@@ -18,8 +21,8 @@ from .hooks import (
 )
 from .injecting import Injected, inject, injected_type, injected_value
 from .limits import (
-    Account, Spent, budget, caused_by_enclosing_limit, check_deadline, deadline, keep_partial, note_waiting,
-    open_meters, plain_limit, reserve, time_left, track_usage,
+    Account, Spent, budget, caused_by_enclosing_limit, check_deadline, count_paid, deadline, keep_partial,
+    note_waiting, open_meters, plain_limit, reserve, time_left, track_usage,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
 from .tracing import TraceNode, TraceViews, Tracer, in_order_of_start, message_of, seconds_text, trace
@@ -28,14 +31,15 @@ from .usage import (
 )
 
 __all__ = [
-    "AMBIENT", "FRAME", "NO_USAGE", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin", "BuildEnd",
-    "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Emitted", "Event", "Feedback", "Hook", "Injected",
-    "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope", "PerPhase", "PhaseCounters",
-    "Place", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage",
-    "UsageMeter", "VariableAssign", "add_reward", "ambient", "as_children_of", "begin_call", "budget",
-    "caused_by_enclosing_limit", "check_deadline", "check_hook", "current_call", "current_phase", "current_scope",
-    "deadline", "effective", "emit", "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start",
-    "inject", "injected_type", "injected_value", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
+    "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin",
+    "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Emitted", "Event", "Feedback", "Hook",
+    "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope",
+    "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Recording", "Reward", "RewardTrack",
+    "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
+    "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget", "caused_by_enclosing_limit",
+    "check_deadline", "check_hook", "count_paid", "current_call", "current_phase", "current_scope", "deadline",
+    "effective", "emit", "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject",
+    "injected_type", "injected_value", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
     "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
     "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
     "wait_for_readers",

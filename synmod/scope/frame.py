@@ -14,13 +14,15 @@ import itertools
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from synmod.leaves import aio, new_run_id, reset, with_label
 
 from .usage import NO_USAGE, Usage, UsageMeter, check_phase
 
 if TYPE_CHECKING:
+    from synmod.errors import ToolError
+
     from .hooks import Hook
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
@@ -49,12 +51,14 @@ class Ambient:
         entry: The values that the innermost block added.
         phase: The phase, None where no block sets one.
         deadline: The earliest, None without one.
-        hooks, budgets, usages, reward_tracks, scopes, captures, injected, readers: What each block added, outermost
-            first.
+        journal: The part of a journal that belongs to this code, None outside of runs and durable blocks.
+        hooks, budgets, usages, reward_tracks, scopes, captures, injected, readers, answers: What each block added,
+            outermost first.
     """
 
     phase: str | None = None
     deadline: Any = None
+    journal: JournalPart | None = None
     hooks: tuple[Any, ...] = ()
     budgets: tuple[Any, ...] = ()
     usages: tuple[Any, ...] = ()
@@ -63,6 +67,7 @@ class Ambient:
     captures: tuple[Any, ...] = ()
     injected: tuple[Any, ...] = ()
     readers: tuple[Any, ...] = ()
+    answers: tuple[Any, ...] = ()
 
     def __init__(self, parent: Ambient | None, entry: BlockEntry) -> None:
         if parent is not None:
@@ -99,6 +104,7 @@ def _join_distinct(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...
 
 _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "phase": _replace,
+    "journal": _replace,
     "deadline": _earlier,
     "hooks": _join_distinct,
 }
@@ -245,6 +251,72 @@ class CallLayer(Protocol):
 
     def effects(self) -> Mapping[Any, Any] | None:
         """Return what a call on symbols leaves in addition to its outputs, None for nothing."""
+
+
+class Recording(Protocol):
+    """The record of one call in a journal, an `async with` block around it: a call that fails is not recorded."""
+
+    value: Mapping[str, Any] | None
+    """What was recorded before; None if the call is to be made."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
+
+    def accept(self) -> None:
+        """Take the value that was recorded: count it as paid in the budgets that were opened inside the block.
+
+        Raises:
+            BudgetExceeded: One of them has no room.
+        """
+
+    async def begin(self) -> None:
+        """Note that a run which must not be repeated begins.
+
+        Raises:
+            ToolError: An earlier one began and did not end (contains 'may have run').
+        """
+
+    def abandon(self) -> ToolError:
+        """Return the error for a run that began and was left before its end: it may have run."""
+        ...
+
+    async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
+        """Record what came of the call; it is committed when this returns."""
+
+
+class JournalPart(Protocol):
+    """The part of a journal that belongs to some code: a durable block, or one row of a run."""
+
+    asked: set[str]
+    """The ids of the questions that were asked in this process."""
+
+    @property
+    def records_calls(self) -> bool:
+        """Whether model calls, embedding calls and runs of tools are recorded."""
+        ...
+
+    async def holds(self, kind: str, path: str, content: str) -> bool:
+        """Whether the next call of this kind and content at a path is recorded."""
+        ...
+
+    def record(self, kind: str, path: str, name: str, content: str) -> Recording:
+        """Return the record of the next call of this kind and content at a path.
+
+        Args:
+            kind: "model", "embedding" or "tool".
+            path: The module that calls.
+            name: The model, or the tool.
+            content: A digest of all that the result depends on.
+        """
+        ...
+
+    async def read(self, key: str) -> Mapping[str, Any] | None:
+        """Return a note, such as the id of a job at a provider; None if there is none."""
+        ...
+
+    async def write(self, key: str, note: dict[str, Any]) -> None:
+        """Commit a note."""
 
 
 class CallRun:

@@ -3,7 +3,7 @@
 import math
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -368,8 +368,12 @@ def reserve(
 
     Source: two-phase accounting.
     """
-    record, request = ambient(), Spent(calls, tokens, cost_usd, tool_calls)
-    accounts: tuple[Account, ...] = () if record is None else record.budgets
+    record = ambient()
+    return _reserve(() if record is None else record.budgets, Spent(calls, tokens, cost_usd, tool_calls), where)
+
+
+def _reserve(accounts: tuple[Account, ...], request: Spent, where: str) -> Reservation:
+    """Reserve room for a request in all of these budgets, or in none."""
     with _LOCK:
         for account in reversed(accounts):
             if refusal := account.refusal(request):
@@ -380,6 +384,23 @@ def reserve(
         for account in accounts:
             account.reserved += request
     return Reservation(accounts, request)
+
+
+def count_paid(usage: Usage, outer: Collection[Account], where: str = "") -> None:
+    """Count a model call that an earlier process has paid for, as if it was made here.
+
+    Args:
+        usage: What it used.
+        outer: The budgets that do not count it, since they were opened around the durable block.
+        where: Path for the error.
+
+    Raises:
+        BudgetExceeded: A budget has no room for one more call.
+    """
+    record = ambient()
+    inner = () if record is None else tuple([account for account in record.budgets if account not in outer])
+    if inner:
+        _reserve(inner, Spent(usage.calls), where).settle(usage)
 
 
 # -- usage -------------------------------------------------------------------------------------------------------------

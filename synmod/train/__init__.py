@@ -5,6 +5,7 @@ resume. State: none. Speed: some 100 µs per example beside its call; memory doe
 are not kept. Must never know: Program, how a provider is reached.
 """
 
+from synmod.journal import Run
 from synmod.scope import Feedback
 
 from . import callbacks, metrics, rewards
@@ -24,7 +25,7 @@ from .optimizer import (
 from .metrics import Metrics
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Rollout, RunOutcome, RunRow, run_once
 from .rows import Example, PositionalInputs, as_json, inputs_for
-from .runs import Budget, Run, Runner
+from .runs import Budget, Runner
 from .trainer import Trainer
 
 __all__ = [

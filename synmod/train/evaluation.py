@@ -23,6 +23,7 @@ from synmod.errors import (
     SynmodWarning,
     show_own_line,
 )
+from synmod.journal import Journal, Run, run_from
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, keep_partial
 
@@ -32,7 +33,7 @@ from .metrics import Metric, Metrics
 from .rewards import Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
-from .runs import Journal, Run, Runner, identity_of_run, run_from
+from .runs import Runner, identity_of_run
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
@@ -59,6 +60,7 @@ async def evaluate(
     samples: int = 1,
     keep_results: bool = True,
     run: Run | str | os.PathLike[str] | None = None,
+    durable_rows: bool = False,
     progress: flow.Progress | Literal[False] | None = None,
     executor: Executor | None = None,
 ) -> Evaluation:
@@ -86,6 +88,8 @@ async def evaluate(
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
         run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. A
             list of rows must be that of the first time; rows that come as a stream are found by their content alone.
+        durable_rows: Whether each call of a row is kept in the run, as by `sm.durable`, so that a row that was killed
+            pays only for what it had not paid.
         progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
         executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
 
@@ -119,7 +123,17 @@ async def evaluate(
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
     """
     options = EvaluationOptions(
-        metrics, concurrency, max_errors, max_error_rate, failure_score, samples, keep_results, run, progress, executor
+        metrics,
+        concurrency,
+        max_errors,
+        max_error_rate,
+        failure_score,
+        samples,
+        keep_results,
+        run,
+        durable_rows,
+        progress,
+        executor,
     )
     if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
@@ -142,6 +156,7 @@ class EvaluationOptions:
     samples: int = 1
     keep_results: bool = True
     run: Run | str | os.PathLike[str] | None = None
+    durable_rows: bool = False
     progress: flow.Progress | Literal[False] | None = None
     executor: Executor | None = None
 
@@ -176,14 +191,15 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
     program, reward, metrics = runner.program, runner.reward, Metrics(options.metrics)
     rows, output = await rows_to_score(data, y, program, builds=options.executor is None)
     checks = target_checks(output, reward, metrics.metrics)
-    folder, bar = run_from(options.run), flow.open_progress(options.progress)
+    folder, bar = run_from(options.run, options.durable_rows), flow.open_progress(options.progress)
     is_list = isinstance(rows, list)
     if is_list:
         check_targets(cast("list[Example]", rows), checks, reward)
     block: Any = nullcontext(Journal())
     if folder is not None:
         splits = {"rows": cast("list[Example]", rows)} if is_list else dict[str, list[Example]]()
-        block = folder.open_journal(identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool), "")
+        identity = identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool)
+        block = folder.open_journal(identity, "", durable_rows=options.durable_rows)
     async with block as journal:
         runner = replace(runner, journal=journal, metrics=metrics)
         under_way = _Evaluator(runner, metrics, options, bar)

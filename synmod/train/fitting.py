@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from synmod import cache, data, errors, leaves, module, scope, tree
+from synmod.journal import Journal, Run, run_from
 
 from . import batches, evaluation, rollouts, runs
 from .binding import as_list, symbols_by_name
@@ -125,6 +126,7 @@ async def fit(
     callbacks: Callback | Sequence[Callback] = (),
     budget: Any = None,
     run: Any = None,
+    durable_rows: bool = False,
     executor: rollouts.Executor | None = None,
 ) -> History:
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
@@ -156,6 +158,7 @@ async def fit(
         callbacks: One of `sm.callbacks`, or a list.
         budget: Most rollouts, or a `sm.Budget`.
         run: A folder, or a `sm.Run`, that keeps what is paid for: the same line again resumes.
+        durable_rows: As in `sm.evaluate`: each call of a row is kept in the run.
         executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process. An optimizer's models are
             asked from here.
 
@@ -215,7 +218,7 @@ async def fit(
         begin_epoch,
         executor,
     )
-    return await fitting.run(runs.run_from(run))
+    return await fitting.run(run_from(run, durable_rows), durable_rows)
 
 
 @dataclass
@@ -254,12 +257,12 @@ class _Fitting:
         """By fingerprint of the State that was run."""
         self.clock, self.step, self.idle = leaves.current_clock(), 0, 0
 
-    async def run(self, folder: runs.Run | None) -> History:
+    async def run(self, folder: Run | None, durable_rows: bool = False) -> History:
         """Train, in a folder where one is given; what is finished there, with these limits, is returned as it is."""
         trainer, optimizer = self.trainer, self.optimizer
         if optimizer.proposer is not None and not optimizer.proposer.built:
             await module.build(optimizer.proposer, ReflectionInputs)  # what it is made of counts, built or not
-        opened: Any = nullcontext(runs.Journal())
+        opened: Any = nullcontext(Journal())
         if folder is not None:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
             of = runs.identity_of_run(
@@ -271,10 +274,10 @@ class _Fitting:
                 "optimizer": runs.describe(optimizer),
                 "seed": trainer.seed,
             }
-            opened = folder.open_journal(identity, self.seed.fingerprint)
+            opened = folder.open_journal(identity, self.seed.fingerprint, durable_rows=durable_rows)
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
         async with opened as journal:
-            self.journal: runs.Journal = journal
+            self.journal: Journal = journal
             finished = self._read_finished(await journal.read(result) or {})
             if finished is not None:
                 return finished

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from synmod import errors, leaves, scope, tree
+from synmod.journal import Journal
 
 from . import runs
 from .candidates import Candidate, CandidatePool, CandidateRecord
@@ -49,7 +50,7 @@ class Ledger:
 
     def __init__(
         self,
-        journal: runs.Journal,
+        journal: Journal,
         limits: runs.Budget,
         pool: CandidatePool,
         train: Collection[str],

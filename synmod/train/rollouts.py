@@ -19,10 +19,10 @@ from .rows import Example, PositionalInputs, as_json, inputs_for
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
-"""Whose fault a failure is: that of the program, of the reward, of neither (an outage), or unrelated to the example."""
+"""Whose fault a failure is: of the program, the reward, neither (outage, question), or unrelated to the example."""
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
-_TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout)
+_TRANSIENT: Final = (errors.RateLimitError, errors.UnavailableError, errors.ModelTimeout, errors.Paused)
 _FATAL: Final = (errors.AuthError, errors.ConfigError, errors.BuildError, errors.UnboundModelError)
 
 

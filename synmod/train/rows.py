@@ -21,7 +21,8 @@ from synmod.data import (
     symbol,
 )
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
-from synmod.leaves import SEQUENCE, Json, did_you_mean, empty_object, frozen, is_object, kind_of, leaves, thaw
+from synmod.journal import as_json
+from synmod.leaves import SEQUENCE, did_you_mean, empty_object, is_object, kind_of, leaves, thaw
 from synmod.module import Module, build, input_declaration, own_inputs_of
 
 from .targets import Targets, fields_of, read_fields, twin_of
@@ -199,20 +200,6 @@ def wrap_input(declared: Any, given: Any) -> Any:
 def digest_of(nest: Any) -> str:
     """Return a digest of what a row holds."""
     return key_of({"row": as_json(nest)})
-
-
-def as_json(nest: Any) -> Json:
-    """Return a nest of data models as frozen JSON, tuples as lists; what is not JSON as its text."""
-    if type(nest) is JsonDataModel:  # hot: the inputs and outputs of every call that is recorded
-        return nest._json
-    if isinstance(nest, tuple | list):
-        return frozen([as_json(each) for each in cast("list[Any]", nest)])
-    if is_object(nest):
-        return frozen({str(key): as_json(each) for key, each in nest.items()})
-    try:
-        return frozen(nest)
-    except ValueError:
-        return repr(nest)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -1,51 +1,29 @@
-"""Runs: rows are run once. What was paid for stands in a journal, so that the same line goes on where it was killed."""
+"""Runs of rows: what stands in the journal is not run again; what a run is of, and what it may spend."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property, partial
-from io import FileIO
-from pathlib import Path
 from types import CodeType, EllipsisType, FunctionType
 from typing import Any, Final, TypeAlias, cast
-from weakref import WeakSet
 
 from synmod import lm
-from synmod.cache import Cache, key_of
-from synmod.data import JsonDataModel, Schema, dump_json, parse_json, schema_of
-from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, JournalError, RunError
-from synmod.leaves import (
-    Json,
-    __version__,
-    aio,
-    check_int,
-    check_number,
-    checks_keywords,
-    current_clock,
-    frozen_dict,
-    is_object,
-    json_equal,
-    make_folder,
-    path_text,
-    remember_secrets,
-    scrub_json,
-    wall_time,
-    write_atomic,
-)
+from synmod.cache import key_of
+from synmod.errors import BudgetExceeded, DeadlineExceeded
+from synmod.journal import Journal, Part, as_json
+from synmod.leaves import Json, check_int, check_number, checks_keywords
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, Usage, caused_by_enclosing_limit, deadline
+from synmod.scope import NO_USAGE, caused_by_enclosing_limit, deadline
 from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import ContextPool
 from .rewards import Reward
 from .rollouts import Executor, RunOutcome, RunRow, run_once
-from .rows import Example, as_json
+from .rows import Example
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 Key: TypeAlias = tuple[str, str, int, str]
@@ -54,158 +32,6 @@ NO_STATE: Final = State()
 """No values."""
 ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
 """The number of the row that is running here, in its batch or evaluation; None outside of a row."""
-
-
-class Journal:
-    """The records of a run: what each piece of work, a rollout or a proposal, returned and used; and further notes.
-
-    Args:
-        records: Where they stand; None where nothing is kept.
-        paid: What stands in it: how many pieces, what they used, and how long the run had taken at the last of them.
-        lock: The lock file of the folder.
-
-    Attributes:
-        pieces: How many rollouts and proposals earlier processes have recorded.
-        usage: What these used.
-        live: How many pieces were run in this process, rather than found.
-
-    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
-    """
-
-    def __init__(
-        self,
-        records: Cache | None = None,
-        paid: tuple[int, Usage, float] = (0, NO_USAGE, 0.0),
-        lock: FileIO | None = None,
-    ) -> None:
-        self._records = records
-        self._lock = lock
-        if records is not None:
-            remember_secrets(lm.environment_secrets())  # a provider may repeat a key
-        self._noted: dict[int, tuple[Schema, str]] = {}
-        """The schemas that are kept, by identity, and the digest of each."""
-        self.pieces, self.usage, seconds = paid
-        self.live = 0
-        self._clock = current_clock()
-        self._began = self._clock.now() - seconds
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a file."""
-        return self._records is not None
-
-    @property
-    def elapsed_s(self) -> float:
-        """How long the run has taken, in earlier processes too."""
-        return self._clock.now() - self._began
-
-    async def find(self, key: str) -> dict[str, Any] | None:
-        """Return a piece as it was given to `keep`; None where there is none that can be read."""
-        entry = await self.read(key) if self.pieces else None  # what this process ran, its callers know
-        usage = None if entry is None else _usage_of(entry.get("usage"))
-        if entry is None or usage is None:
-            return None
-        piece: dict[str, Any] = {**entry, "usage": usage}
-        try:
-            piece["outputs"] = await self._rebuild_outputs(piece["outputs"], piece.pop("schema", None))
-        except (LookupError, TypeError, ValueError):  # a schema that cannot be read, or is not one
-            return None
-        return piece
-
-    async def _rebuild_outputs(self, json: Any, schemas: Any) -> Any:
-        """Return outputs as `_note_schemas` was given them (KeyError where a schema is not there)."""
-        match schemas:
-            case str():
-                return JsonDataModel[Any](json, schema=(await self.read(f"schema/{schemas}") or {})["schema"])
-            case [kind, *parts]:
-                found = [await self._rebuild_outputs(*each) for each in zip(json, parts, strict=True)]
-                return tuple(found) if kind == "tuple" else found
-            case {}:
-                return {name: await self._rebuild_outputs(json[name], part) for name, part in schemas.items()}
-            case _:
-                return json
-
-    async def keep(self, key: str, piece: Mapping[str, Any]) -> None:
-        """Record a piece that was run, and when; what is not written would be paid for again.
-
-        Args:
-            key: What it depends on.
-            piece: JSON, but for `outputs`, which may be a data model, and `usage`; anything where nothing is kept.
-
-        Raises:
-            JournalError: It cannot be written.
-        """
-        self.live += 1
-        if self._records is None:
-            return
-        usage: Usage = piece["usage"]
-        used = {name: number for name, number in vars(usage).items() if number != getattr(NO_USAGE, name)}
-        entry = {**piece, "outputs": as_json(piece["outputs"]), "usage": used, "at": self.elapsed_s}
-        if schemas := await self._note_schemas(piece["outputs"]):
-            entry["schema"] = as_json(schemas)
-        await self.write(key, frozen_dict(entry))  # hot: all in it has been checked
-
-    async def _note_schemas(self, outputs: Any) -> Any:
-        """Return the nest of outputs with digests of schemas, which stand in the journal once, not in each record."""
-        if isinstance(outputs, tuple | list):
-            parts = [await self._note_schemas(part) for part in cast("list[Any]", outputs)]
-            return ["tuple" if isinstance(outputs, tuple) else "list", *parts]
-        if is_object(outputs):
-            return {name: await self._note_schemas(part) for name, part in outputs.items()}
-        if not isinstance(outputs, JsonDataModel):
-            return None
-        schema = schema_of(cast("Any", outputs))
-        if id(schema) not in self._noted:
-            digest = key_of(schema)
-            await self.write(f"schema/{digest}", {"schema": schema})
-            self._noted[id(schema)] = schema, digest
-        return self._noted[id(schema)][1]
-
-    async def read(self, key: str) -> Mapping[str, Any] | None:
-        """Return a note."""
-        return None if self._records is None else await self._records.find(key)
-
-    async def write(self, key: str, note: dict[str, Any]) -> None:
-        """Write a note.
-
-        Raises:
-            JournalError: It cannot be written.
-        """
-        if self._records is None:
-            return
-        is_kept = await self._records.keep(key, scrub_json(note))
-        is_held = self._lock is None or os.fstat(self._lock.fileno()).st_nlink > 0
-        if not (is_kept and is_held):
-            fault = None if is_kept else self._records.fault
-            why = "its lock file was removed, and another process may write to it" if is_kept else fault or "not kept"
-            raise JournalError(
-                f"{self._records.path}: the journal cannot be written: {why}. Mend that or make room, and run the same "
-                "line again: what is in the journal is not paid for again."
-            ) from fault
-
-
-def _paid(records: Cache) -> tuple[int, Usage, float]:
-    """Return how many pieces stand in a journal, what they used, and how long the run had taken at the last of them."""
-    count, total, longest = 0, NO_USAGE, 0.0
-    for at, used in records.pairs("at", "usage"):
-        usage = _usage_of(used)
-        if _is_number(at) and usage is not None:
-            count, total, longest = count + 1, total + usage, max(longest, at)
-    return count, total, longest
-
-
-def _is_number(json: Any) -> bool:
-    """Whether a value is a JSON number."""
-    return isinstance(json, int | float) and not isinstance(json, bool)
-
-
-def _usage_of(json: Any) -> Usage | None:
-    """Return the usage in a record, without the fields that a later release has added; None where it is not one."""
-    if not is_object(json):
-        return None
-    known = {name: json[name] for name in vars(NO_USAGE) if name in json}
-    numbers = [number for name, number in known.items() if (name, number) != ("cost_usd", None)]
-    return Usage(**known) if all(isinstance(number, int | float) for number in numbers) else None
 
 
 @dataclass(eq=False)
@@ -325,10 +151,12 @@ class Runner:
     ) -> RunOutcome:
         """Run a row and record it before its context is released: a kill loses only the rows that are running."""
         overlay = None if state is None else using(self.program, state)
+        part = Part(self.journal, piece, records_calls=self.journal.durable_rows) if piece else None
         token = ROW.set(number)
         try:
             with (
                 self.within_time(),
+                part or _NO_BLOCK,
                 _NO_BLOCK if model is None else lm.use_language_models(model),
                 _NO_BLOCK if overlay is None else overlay,
             ):
@@ -336,6 +164,8 @@ class Runner:
         finally:
             ROW.reset(token)
         outcome.overlay = overlay
+        if part is not None and part.usage is not NO_USAGE:  # paid for before the row was killed
+            outcome.usage = outcome.usage + part.usage
         if outcome.feedback is not None and outcome.feedback.target is not None:
             outcome.feedback = replace(outcome.feedback, target=as_json(outcome.feedback.target))  # as in the record
         if outcome.fault in (None, "program"):  # another cause may be over when the row is run again
@@ -545,178 +375,3 @@ def budget_from(given: Any) -> Budget:
     if given is None or isinstance(given, Budget):
         return given or Budget()
     return Budget(rollouts=given)
-
-
-# -- folders -----------------------------------------------------------------------------------------------------------
-
-_FORMAT: Final = "synmod-run/1"
-
-
-class Run:
-    """A folder that keeps every rollout and proposal of a run as soon as it is done.
-
-    A path is accepted wherever a run is. `run.json` records what the run is of; `journal.db` holds the records, in the
-    form of `sm.Cache`: the sqlite3 tool and a text editor read them. Neither holds keys of providers.
-
-    Args:
-        path: The folder; made when the run begins.
-
-    Raises:
-        ArgumentError: It is not a path.
-
-    Example:
-        >>> Run("runs/faq-01").path.name
-        'faq-01'
-
-    Source: Temporal, DBOS (durable execution by replay); differs: records are keyed by content, not by position.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ArgumentError(f"run is {path!r:.100}; give a folder, such as 'runs/faq-01', or a sm.Run.")
-        self.path = Path(path_text(path))
-
-    def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
-
-    @property
-    def usage(self) -> Usage:
-        """What all recorded pieces used, across restarts; nothing before the run has begun."""
-        if not self._file.exists():
-            return Usage()
-        with closing(Cache(self._file, max_bytes=None)) as journal:
-            return _paid(journal)[1]
-
-    @property
-    def _file(self) -> Path:
-        """The journal."""
-        return self.path / "journal.db"
-
-    def export(self, path: str | os.PathLike[str]) -> Path:
-        """Write the records as JSON lines, `{"key", "value"}` each, in the order of their keys.
-
-        Args:
-            path: Where to; replaced atomically.
-
-        Raises:
-            RunError: The run has not begun.
-            OSError: The file cannot be written.
-        """
-        if not self._file.exists():
-            raise RunError(f"{self.path}: there is no journal; the run has not begun.")
-        with closing(Cache(self._file, max_bytes=None)) as journal:
-            lines = [dump_json({"key": key, "value": value}) for key, value in sorted(journal.items())]
-        return write_atomic(path, "".join(f"{line}\n" for line in lines))
-
-    @asynccontextmanager
-    async def open_journal(self, identity: Mapping[str, Json], state: str) -> AsyncGenerator[Journal]:
-        """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
-
-        Args:
-            identity: What the run is of, by name.
-            state: Fingerprint of the values that the program holds; those that the run began with, or has written.
-
-        Raises:
-            RunError: Another holder, or a run of something else; lists each difference.
-            OSError: The folder cannot be made or written; a JournalError where it cannot be locked.
-        """
-        try:
-            make_folder(self.path)
-        except FileExistsError:
-            raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
-        locked = _lock_file(self.path / "lock", self.path)
-        with locked as lock, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
-            self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            yield Journal(records, await aio.to_thread(_paid, records), lock)
-
-    def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
-        """Write what the run is of, or compare it with what stands there.
-
-        Raises:
-            RunError: It differs, or the file is not one of ours.
-        """
-        file = self.path / "run.json"
-        if not file.exists():
-            created = datetime.fromtimestamp(wall_time(), UTC).isoformat(timespec="seconds")
-            header = {"format": _FORMAT, "created": created, "synmod": __version__}
-            write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")
-            return
-        try:
-            found: Any = parse_json(file.read_bytes())
-            if found["format"] != _FORMAT:
-                raise ValueError(found["format"])
-            before: dict[str, Json] = {**found["identity"]}
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{file} is not the file of a run ({_FORMAT}). Begin in another folder.") from error
-        here = {**identity, "state": before.get("state") if is_own else state}
-        differences = tuple(
-            (name, before[name], here[name])
-            for name in sorted(before.keys() & here.keys())
-            if not json_equal(before[name], here[name])
-        )
-        if differences:
-            shown = "\n".join(f"  {name}: was {old!r:.200}, is {new!r:.200}" for name, old, new in differences)
-            error = RunError(
-                f"{self.path}: this is a run of something else:\n{shown}\nBegin in another folder, or undo the change."
-            )
-            error.differences = differences
-            raise error
-
-
-def run_from(given: Any) -> Run | None:
-    """Return a run: itself, or that of a path."""
-    return given if given is None or isinstance(given, Run) else Run(given)
-
-
-_LOCKS: Final[WeakSet[FileIO]] = WeakSet()
-"""The lock files that this process holds. A forked child closes its copies: a lock ends with the last of them."""
-
-aio.in_forked_child(lambda: [file.close() for file in list(_LOCKS)])
-
-
-@contextmanager
-def _lock_file(path: Path, folder: Path) -> Generator[FileIO]:
-    """Hold a file by a lock of the operating system, which ends with its holder, and yield it.
-
-    Raises:
-        RunError: Another one holds it; names its process.
-        JournalError: The file cannot be locked.
-    """
-    import fcntl  # which Windows lacks
-
-    with FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"{folder}: {_holder(file.read(20))}") from None
-        except OSError as error:
-            raise JournalError(
-                f"{path}: {error.strerror}: the file system cannot lock the run, so that two processes could write to "
-                "it. Keep the run on a local disk, or mount this one with locks."
-            ) from error
-        _LOCKS.add(file)
-        file.truncate(0)
-        os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
-        yield file
-
-
-def _holder(text: bytes) -> str:
-    """Return the message on a run that another process holds, with what stands in its lock file."""
-    holder = text.decode("ascii", "replace").strip() or "unknown"
-    if holder.isdecimal() and not _is_alive(int(holder)):
-        return (
-            f"the run is held in the name of process {holder}, which is gone: a process that it has started, or one "
-            "on another machine, still holds the lock. End it, or use another folder."
-        )
-    return f"the run is under way in process {holder}. Wait for it, or use another folder."
-
-
-def _is_alive(process: int) -> bool:
-    """Whether there is a process of this number here."""
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Self, TypeVar, cast
 
 from synmod import data, flow, leaves, scope, tree
 from synmod.errors import LifecycleError, SynmodWarning, TrainerError, add_note
+from synmod.journal import Journal
 from synmod.leaves import check_int, write_atomic
 from synmod.lm import SharedModel
 from synmod.module import Module, build_and_check
@@ -854,7 +855,7 @@ class Trainer:
         optimizer: Optimizer,
         examples: Mapping[Split, Mapping[str, Example]],
         limits: runs.Budget | None = None,
-        journal: runs.Journal | None = None,
+        journal: Journal | None = None,
         metrics: Metrics | None = None,
     ) -> TrainingRun:
         """Return a run on this program as it is.
@@ -873,7 +874,7 @@ class Trainer:
         routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
         runner = self._runner(
             reward=self.reward,
-            journal=journal or runs.Journal(),
+            journal=journal or Journal(),
             metrics=metrics,
             paths=routing.paths,
             seed=seed,

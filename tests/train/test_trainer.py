@@ -769,7 +769,8 @@ async def test_fit_has_a_signature():
     assert list(parameters) == [
         "train", "eval_data", "eval_metric", "validation_metric", "num_epoch", "begin_epoch", "optimizer",
         "optimizer_params", "initializer", "params", "aux", "allow_missing", "force_rebind", "force_init", "monitor",
-        "batch_end_callback", "epoch_end_callback", "eval_end_callback", "callbacks", "budget", "run", "executor",
+        "batch_end_callback", "epoch_end_callback", "eval_end_callback", "callbacks", "budget", "run", "durable_rows",
+        "executor",
     ]  # fmt: skip
     assert all(f"{name}:" in sm.Trainer.fit.__doc__ for name in parameters)
 

@@ -1,0 +1,12 @@
+"""Journals: what was paid for stands in a folder, so that the same lines go on where they were killed.
+
+Floor: 6. Purpose: the records of a run, of a durable block and of people's answers; `sm.Run`, `sm.durable`. State: the
+lock files that this process holds. Speed: a recorded call costs 150 µs and its commit; nothing without a block.
+Must never know: modules, programs, what a row or a tool is.
+"""
+
+from .calls import Part
+from .folder import RecordedCall, Run, durable, run_from
+from .journal import Journal, as_json
+
+__all__ = ["Journal", "Part", "RecordedCall", "Run", "as_json", "durable", "run_from"]

@@ -1,0 +1,165 @@
+"""Recorded calls: what stands in a journal is found instead of done, and the rest is recorded when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Self
+
+from synmod import scope
+from synmod.cache import key_of
+from synmod.errors import Paused, ToolError
+from synmod.leaves import aio, wall_time
+from synmod.scope import NO_USAGE, Usage
+
+from .journal import Journal, usage_of, used_of
+
+if TYPE_CHECKING:
+    from synmod.scope import Account
+
+CALL, BEGUN = "call/", "begun/"
+"""What the keys of records begin with, and those of runs that must not be repeated."""
+
+
+class Part(scope.Block):
+    """The part of a journal that belongs to a block of code: to a durable block, or to one row of a run.
+
+    Args:
+        journal: Where the records stand.
+        row: The key of the row; "" outside of rows.
+        records_calls: Whether model calls, embedding calls and runs of tools are recorded.
+
+    Attributes:
+        asked: The ids of the questions that were asked.
+        usage: What the calls used that were found here instead of made.
+    """
+
+    def __init__(self, journal: Journal, row: str = "", *, records_calls: bool) -> None:
+        super().__init__()
+        self.journal, self.row, self.records_calls = journal, row, records_calls
+        self.asked = journal.asked
+        self.usage = NO_USAGE
+        self.outer: tuple[Account, ...] = ()
+        """The budgets around the block, which do not count what is found."""
+        self._lock = aio.lock()
+        self._next: dict[str, int] = {}
+        self._free: dict[str, list[int]] = {}
+        self._numbering = scope.Numbering(None, lambda: row)
+
+    def __enter__(self) -> Self:
+        around = scope.ambient()
+        self.outer = () if around is None else around.budgets
+        part: scope.JournalPart = self
+        self.enter(journal=part)
+        self._numbering.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._numbering.__exit__()
+        super().__exit__(*failure)
+
+    def take_number(self, call: str) -> int:
+        """Return the lowest number that no equal call has."""
+        with self._lock:
+            if free := self._free.get(call):
+                return heappop(free)
+            number = self._next.get(call, 0)
+            self._next[call] = number + 1
+            return number
+
+    def give_back(self, call: str, number: int) -> None:
+        """Free the number of a call that failed."""
+        with self._lock:
+            heappush(self._free.setdefault(call, []), number)
+
+    async def holds(self, kind: str, path: str, content: str) -> bool:
+        call = self.id_of(kind, path, content)
+        number = self.take_number(call)
+        self.give_back(call, number)
+        return await self.read(f"{CALL}{call}/{number}") is not None
+
+    def id_of(self, kind: str, path: str, content: str) -> str:
+        """Return what equal calls have in common."""
+        return key_of([self.row, kind, path, content])
+
+    def record(self, kind: str, path: str, name: str, content: str) -> CallRecording:
+        return CallRecording(self, kind, path, name, content)
+
+    async def read(self, key: str) -> Mapping[str, Any] | None:
+        return await self.journal.read(key)
+
+    async def write(self, key: str, note: dict[str, Any]) -> None:
+        await self.journal.write(key, note)
+
+
+class CallRecording:
+    """The record of one call, an `async with` block around it; see `scope.Recording`.
+
+    A call that leaves the block without a record, by an error or a cancellation, takes no number.
+    """
+
+    def __init__(self, part: Part, kind: str, path: str, name: str, content: str) -> None:
+        self.value: Mapping[str, Any] | None = None
+        self._part = part
+        self._call = part.id_of(kind, path, content)
+        self._place = {"path": path, "kind": kind, "name": name}
+        self._usage = NO_USAGE
+        self._has_begun = self._is_kept = False
+        self._numbering = scope.Numbering(scope.NUMBERING.get(), lambda: self._number) if kind == "tool" else None
+
+    async def __aenter__(self) -> Self:
+        self._number = self._part.take_number(self._call)
+        try:
+            record = await self._part.read(self._key(CALL))
+        except BaseException:
+            self._part.give_back(self._call, self._number)
+            raise
+        if record is not None:
+            self.value, self._usage = record.get("value"), usage_of(record.get("usage")) or NO_USAGE
+        if self._numbering is not None:
+            self._numbering.__enter__()
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._numbering is not None:
+            self._numbering.__exit__()
+        if self._is_kept:
+            return
+        if not isinstance(error, Paused):  # else it goes on, and an equal call beside it is another one
+            self._part.give_back(self._call, self._number)
+        if self._has_begun and isinstance(error, Exception):  # the function has ended by itself
+            self._part.journal.remove([self._key(BEGUN)])
+
+    def _key(self, prefix: str) -> str:
+        """Return the key of a record or note of this call."""
+        return f"{prefix}{self._call}/{self._number}"
+
+    def accept(self) -> None:
+        self._is_kept = True
+        self._part.usage = self._part.usage + self._usage
+        scope.count_paid(self._usage, self._part.outer, self._place["path"])
+
+    async def begin(self) -> None:
+        if await self._part.read(self._key(BEGUN)) is not None:
+            raise self.abandon()
+        await self._part.write(self._key(BEGUN), {**self._place, "when": wall_time()})
+        self._has_begun = True
+
+    def abandon(self) -> ToolError:
+        self._has_begun = False
+        error = ToolError(
+            f"{self._place['path'] or self._place['name']}: a run of this tool with once=True began and did not end, "
+            "so that it may have run. See what came of it; then sm.Run(folder).settle(call, result) records that, or "
+            "sm.Run(folder).forget([call]) lets it run again, with the call from sm.Run(folder).calls."
+        )
+        error.report = False
+        return error
+
+    async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
+        note: dict[str, Any] = {**self._place, "when": wall_time(), "value": value}
+        if usage is not NO_USAGE:
+            note["usage"] = used_of(usage)
+        if self._part.row:
+            note["row"] = self._part.row
+        await self._part.write(self._key(CALL), note)
+        self._is_kept = True
