@@ -54,7 +54,7 @@ from synmod.scope import (
     CallFrame, Emitted, Feedback, Hook, Injected, Question, Usage, answers, ask, budget, current_call, current_phase,
     current_scope, deadline, emit, hooks, hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
 )
-from synmod.serving import serve
+from synmod.serving import mcp_server, serve
 from synmod.train import (
     Batch, Batches, BatchEndParam, Budget, CallRecord, Candidate, Comparison, Context, Evaluation, Example,
     ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Trainer, callbacks, evaluate,
@@ -95,12 +95,12 @@ __all__ = [
     "embedded", "emit", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef",
     "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema", "is_symbolic", "iter_graph",
     "jinja_prompt", "journal", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples", "load_variables",
-    "loads", "map_concurrently", "mcp_tools", "merge", "merge_context", "metrics", "module", "normalize_score", "ops",
-    "optimizers", "passages", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type",
-    "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving", "scope", "serve", "serving",
-    "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
-    "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
-    "use_language_models", "using", "variables", "view",
+    "loads", "map_concurrently", "mcp_server", "mcp_tools", "merge", "merge_context", "metrics", "module",
+    "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop", "program", "register",
+    "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving",
+    "scope", "serve", "serving", "set_attributes", "set_default_language_model", "set_metadata", "skip", "split",
+    "split_context", "state", "static", "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree",
+    "update", "update_context", "use_language_models", "using", "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

@@ -7,6 +7,6 @@ times as long as the same Starlette route by hand; nothing is imported before th
 Must never know: the command line, optimizers.
 """
 
-from .front import serve
+from .front import mcp_server, serve
 
-__all__ = ["serve"]
+__all__ = ["mcp_server", "serve"]

@@ -25,18 +25,18 @@ class Application:
     """The ASGI application; see `sm.serve` for the arguments.
 
     Attributes:
-        endpoints: The programs by name.
+        programs: The programs by name.
         in_flight: The requests whose calls have not ended.
         is_stopping: Whether new calls are refused.
     """
 
     def __init__(self, program: Any, doors: Doors, places: Places, **settings: Any) -> None:
-        self.endpoints = endpoints_from(program)
-        self.title: str = settings["title"] or next(iter(self.endpoints))
+        self.programs = endpoints_from(program)
+        self.title: str = settings["title"] or next(iter(self.programs))
         self.doors, self.places, self.metrics = doors, places, Counters()
         self.max_body: int = settings["max_body"]
         self.details: bool = settings["details"]
-        self._timeout_s: float = settings["timeout_s"]
+        self.timeout_s: float = settings["timeout_s"]
         self._budget: Mapping[str, Any] | None = settings["budget"]
         self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
         self.in_flight: set[Exchange] = set()
@@ -78,7 +78,8 @@ class Application:
 
     def _open_blocks(self, blocks: ExitStack, x: Exchange) -> None:
         """Open what surrounds a call: its deadline, budget, hooks and usage."""
-        blocks.enter_context(scope.deadline(self._timeout_s))
+        if x.route != "/mcp":  # which answers with a result
+            blocks.enter_context(scope.deadline(self.timeout_s))
         if self._budget is not None:
             blocks.enter_context(scope.budget(**self._budget))
         for hook in self._hooks:
@@ -118,7 +119,7 @@ class Application:
             Refusal: There is none.
         """
         try:
-            endpoint = find_endpoint(self.endpoints, name)
+            endpoint = find_endpoint(self.programs, name)
         except LookupError as error:
             raise Refusal(404, f"{error.args[0]}") from None
         x.program = endpoint.name
@@ -214,9 +215,18 @@ async def _metrics(app: Application, x: Exchange, _name: str | None) -> None:
     await x.answer(200, app.metrics.text(app.places), kind="text/plain; version=0.0.4; charset=utf-8")
 
 
+async def _mcp(app: Application, x: Exchange, name: str | None) -> None:
+    """Answer a request of MCP; its package takes half a second to import."""
+    from .mcp_tools import answer_mcp
+
+    if app.is_stopping:
+        raise GoingDown
+    await answer_mcp(app, x, name)
+
+
 async def _openapi(app: Application, x: Exchange, _name: str | None) -> None:
     """Answer with the description of the routes."""
-    await x.answer(200, await pages.openapi(app.title, app.endpoints))
+    await x.answer(200, await pages.openapi(app.title, app.programs))
 
 
 _ROUTES: Final[dict[str, dict[str, Handler]]] = {
@@ -224,6 +234,7 @@ _ROUTES: Final[dict[str, dict[str, Handler]]] = {
     "/stream": {"POST": _stream},
     "/v1/chat/completions": {"POST": answer_chat},
     "/v1/models": {"GET": list_models},
+    "/mcp": {"POST": _mcp},
     "/openapi.json": {"GET": _openapi},
     "/health": {"GET": _health},
     "/ready": {"GET": _ready},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 async def list_models(app: Application, x: Exchange, _name: str | None) -> None:
     """Answer with the programs that take a conversation."""
-    names = [name for name, endpoint in app.endpoints.items() if endpoint.chat_field is not None]
+    names = [name for name, endpoint in app.programs.items() if endpoint.chat_field is not None]
     models = [{"id": name, "object": "model", "created": 0, "owned_by": "synmod"} for name in names]
     await x.answer(200, {"object": "list", "data": models})
 

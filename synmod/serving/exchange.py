@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
@@ -170,6 +170,22 @@ class Exchange:
                 return
             else:
                 yield piece
+
+    async def forward(self, app: Callable[..., Awaitable[None]], body: bytes) -> None:
+        """Let another application answer the request, whose body was read."""
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Any:
+            message = next(messages, None)
+            if message is None:
+                await aio.Gate().wait()  # `run_attended` watches the client
+            return message
+
+        async def send(message: Any) -> None:
+            self.status = message.get("status", self.status)
+            await self._send(message)
+
+        await app(self.scope, receive, send)
 
     async def end_events(self) -> None:
         """End a stream of events."""

@@ -10,6 +10,8 @@ from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves import check_int, check_number, checks_keywords
 from synmod.scope import Hook, budget as budget_block
 
+from .endpoints import endpoints_from
+
 
 @checks_keywords
 def serve(
@@ -86,3 +88,31 @@ def serve(
         hooks=tuple(hooks),
         title=title,
     )
+
+
+def mcp_server(program: Any) -> Any:
+    """Return an MCP server that offers a program, or several by name, as tools.
+
+    Each tool has the input and output schema of its program; a failed call is a result with `is_error`.
+
+    Args:
+        program: A program, or `{name: program}`.
+
+    Returns:
+        An `mcp.server.Server`, for any transport.
+
+    Raises:
+        ArgumentError: A name that is not allowed; something that is not a program.
+        ConfigError: The `mcp` package is missing: `pip install 'synmod-lm[serve]'`.
+
+    Example:
+        >>> import synmod as sm
+        >>> server = sm.mcp_server({"echo": sm.Identity()})
+
+    Source: the Model Context Protocol; FastMCP.
+    """
+    try:
+        from . import mcp_tools
+    except ImportError as error:
+        raise ConfigError(f"mcp_server needs the mcp package ({error}): pip install 'synmod-lm[serve]'.") from None
+    return mcp_tools.make_server(endpoints_from(program))

@@ -1,0 +1,5 @@
+"""`python -m synmod` is the command `synmod`."""
+
+from synmod.cli import main
+
+main()

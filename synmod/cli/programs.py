@@ -1,0 +1,294 @@
+"""The commands on a saved program: show, run, eval, fit, diff."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import click
+
+from synmod import data, errors, lm, saving, scope, tree
+from synmod.flow import run as run_async
+from synmod.leaves import did_you_mean, is_object, snake_case, thaw
+from synmod.module import Module
+from synmod.serving.endpoints import ServedProgram, outputs_json
+from synmod.train import evaluate as evaluate_rows, load_examples
+from synmod.train.examples import rows_without_targets
+from synmod.view.summary import summary_text
+
+Opener: TypeAlias = Callable[[str], Any]
+FILE: Final = click.Path(exists=True, dir_okay=False)
+
+
+def opens_programs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that opens programs; the command gets a function that opens a file."""
+
+    @wraps(command)
+    def with_opener(imports: tuple[str, ...], model: str | None, settings: tuple[str, ...], **options: Any) -> Any:
+        return command(partial(open_program, imports=imports, model=model, settings=settings), **options)
+
+    for option in (
+        click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of a failure."),
+        click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="A Variable for this run."),
+        click.option("--model", metavar="PROVIDER/NAME", help="The model in place of every model of the program."),
+        click.option("--import", "imports", multiple=True, metavar="MODULE", help="Imported first: it registers."),
+    ):
+        with_opener = option(with_opener)
+    return with_opener
+
+
+_CONCURRENCY: Final = click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True)
+_RUN: Final = click.option(
+    "--run", type=click.Path(file_okay=False), help="Keeps what was paid for: the same line again goes on."
+)
+_REWARD: Final = click.option("--reward", required=True, help="The name of a reward, such as exact_match.")
+
+
+def open_program(file: str, imports: tuple[str, ...], model: str | None, settings: tuple[str, ...]) -> Any:
+    """Return the program of a file.
+
+    Raises:
+        click.UsageError: A module, model or Variable that is not there, or a value that is not JSON.
+        LoadError: The file is not a program.
+    """
+    import importlib
+
+    sys.path.insert(0, "")
+    for name in imports:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # one that the module itself imports
+            raise click.UsageError(f"--import {name}: there is no such module here or installed.") from None
+    try:
+        live = None if model is None else lm.LanguageModel(model)
+    except errors.ConfigError as error:
+        raise click.UsageError(f"--model: {error}") from None
+    if live is not None:
+        lm.set_default_language_model(live)
+    program = saving.load(file, language_models=live)
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        known = tree.variables(program)
+        if not equals or path not in known:
+            raise click.UsageError(
+                f"--set {setting!r}: write PATH=VALUE, with a path of a Variable.{did_you_mean(path, known)}"
+            )
+        is_text = known[path].schema.get("type") == "string"
+        tree.update(program, {path: text if is_text else read_json(text, f"--set {path}")})
+    return program
+
+
+def read_json(text: str, where: str) -> Any:
+    """Return the JSON of an argument.
+
+    Raises:
+        click.UsageError: It is not JSON.
+    """
+    try:
+        return data.parse_json(text)
+    except errors.DataError as error:
+        raise click.UsageError(f'{where} is not JSON: {error} Quote it: \'{{"text": "..."}}\'.') from None
+
+
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """Write JSON to standard output, in UTF-8 whatever the locale."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=indent).encode(errors="backslashreplace"))
+
+
+# -- show --------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--format", "kind", type=click.Choice(["text", "json", "mermaid", "svg"]), default="text")
+@opens_programs
+def show(opener: Opener, file: str, kind: str) -> None:
+    """Show the parts of a program, its inputs and outputs, its Variables, and what it needs."""
+    program = opener(file)
+    if kind in ("mermaid", "svg"):
+        click.echo(program.plot(format=kind).encode())
+        return
+    served = ServedProgram("program", program)
+    document = json.loads(Path(file).read_text("utf-8"))
+    ids = re.findall(r'"([A-Za-z_][\w.-]*)>[A-Za-z_][\w.-]*"', json.dumps([document["graph"], document["data_models"]]))
+    about = {
+        "inputs": served.input_schema,
+        "outputs": run_async(served.output_schema()),
+        "variables": {path: thaw(variable.value) for path, variable in tree.variables(program).items()},
+        "models": {
+            name: record["model"] if record.get("type") else None
+            for name, record in document["language_models"].items()
+        },
+        "packages": sorted({*ids} - {"synmod"}),
+    }
+    if kind == "json":
+        print_json(about, indent=2)
+        return
+    click.echo(summary_text(program).encode())
+    for name, value in about.items():
+        click.echo(f"{name}: {json.dumps(value, ensure_ascii=False)}".encode())
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+@click.command("run")
+@click.argument("file", type=FILE)
+@click.argument("inputs", required=False)
+@click.option("--rows", type=FILE, help="Rows, as JSON lines, JSON, CSV or TSV, in place of one input.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Where the outputs of the rows go; standard output else.")
+@_CONCURRENCY
+@_RUN
+@click.option("--stream", is_flag=True, help="Write the pieces of the answer to standard error as they arrive.")
+@click.option("--trace", type=click.Path(dir_okay=False), help="Write a page with all calls.")
+@opens_programs
+def run_program(opener: Opener, file: str, inputs: str | None, stream: bool, trace: str | None, **options: Any) -> int:
+    """Run a program on INPUTS (JSON, or - for standard input), or on the rows of a file."""
+    if (inputs is None) == (options["rows"] is None):
+        raise click.UsageError("give the inputs as JSON, - for standard input, or --rows FILE.")
+    program = opener(file)
+    with ExitStack() as blocks:
+        tracer = None if trace is None else blocks.enter_context(scope.trace())
+        try:
+            if inputs is None:
+                return run_async(_run_rows, program, **options)
+            text = sys.stdin.buffer.read().decode("utf-8", "replace") if inputs == "-" else str(inputs)
+            print_json(outputs_json(run_async(_run_once, program, read_json(text, "the input"), stream)))
+            return 0
+        finally:
+            if tracer is not None:
+                tracer.to_html(trace)
+
+
+async def _run_once(program: Module, json_inputs: Any, streams: bool) -> Any:
+    """Return what a program returns; write the pieces of its answer to standard error."""
+    served = ServedProgram("program", program)
+    inputs = served.read_inputs(json_inputs)
+    if not streams:
+        return await served.call(inputs)
+    answering = {module.path for module in served.answering}
+    async with lm.stream(served.call, inputs) as source:
+        async for chunk in source:
+            if chunk.path in answering:
+                click.echo(chunk.text, err=True, nl=False)
+    click.echo("", err=True)
+    return source.result
+
+
+async def _run_rows(program: Module, rows: str, out: str | None, **options: Any) -> int:
+    """Run a program on the rows of a file, and write a line for each; return the status."""
+    examples = await rows_without_targets(rows, program)
+    try:
+        results = (await evaluate_rows(program, examples, **options)).results
+    except errors.EvaluationError as error:
+        results = error.partial.results
+        click.echo(f"synmod: {' '.join(str(error).split())}", err=True)
+    lines = [
+        {"outputs": outputs_json(result.outputs)}
+        if result.error is None
+        else {"error": {"type": result.error.type, "message": result.error.message}}
+        for result in results
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    if out is None:
+        click.echo(text.encode(errors="backslashreplace"), nl=False)
+    else:
+        saving.write_atomic(out, text)
+    failed = sum("error" in line for line in lines) + len(examples) - len(lines)
+    if failed:
+        click.echo(f"synmod: {failed} of {len(examples)} rows failed.", err=True)
+    return int(failed > 0)
+
+
+# -- eval, fit, diff ---------------------------------------------------------------------------------------------------
+
+
+@click.command("eval")
+@click.argument("file", type=FILE)
+@click.argument("rows", type=FILE)
+@_REWARD
+@click.option("--against", type=FILE, help="Another program, to compare with.")
+@click.option("--csv", type=click.Path(dir_okay=False), help="Write the results of all rows as CSV.")
+@_CONCURRENCY
+@_RUN
+@opens_programs
+def evaluate(opener: Opener, file: str, rows: str, against: str | None, csv: str | None, **options: Any) -> int:
+    """Score a program on the rows of a file; with --against the status is 1 where it is worse for certain."""
+    program = opener(file)
+
+    folder = options.pop("run")
+
+    async def measure(program: Module, run: str | Path | None) -> Any:
+        examples = await load_examples(rows, program=program)
+        return await evaluate_rows(program, examples, run=run, **options)
+
+    evaluation = run_async(measure, program, folder)
+    if csv is not None:
+        evaluation.to_csv(csv)
+    shown = {"score": evaluation.score, "rows": len(evaluation.results), "failed": len(evaluation.errors)}
+    shown |= {"usage": vars(evaluation.usage)}
+    if against is None:
+        print_json(shown)
+        return 0
+    old = run_async(measure, opener(against), None if folder is None else Path(folder, "against"))
+    comparison = evaluation.compare(old)
+    print_json({**shown, "against": old.score, "comparison": comparison.to_json()})
+    return int(comparison.high < 0)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.argument("rows", type=FILE)
+@_REWARD
+@click.option("--optimizer", default="RandomFewShot", show_default=True)
+@click.option("--budget", type=click.IntRange(1), help="How many rollouts may be paid for.")
+@_RUN
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="Where the trained program goes.")
+@opens_programs
+def fit(opener: Opener, file: str, rows: str, out: str, **options: Any) -> None:
+    """Train a program on the rows of a file, and save it."""
+    program = opener(file)
+    program.compile(reward=options.pop("reward"), optimizer=snake_case(options.pop("optimizer")))
+    history = run_async(program.fit(rows, **options))
+    saving.save(program, out)
+    print_json({"best": history.best.id, "score": history.best.score, "out": out})
+
+
+@click.command()
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of a failure.")
+def diff(old: str, new: str) -> int:
+    """Compare two saved programs by Variable: the status is 0 for equal, 1 for different, 2 for unreadable."""
+    before, after = _sections(old), _sections(new)
+    missing = object()
+    changes = dict[str, Any]()
+    for path in dict.fromkeys([*before, *after]):
+        values = before.get(path, missing), after.get(path, missing)
+        if values[0] != values[1]:
+            sides = zip(("old", "new"), values, strict=True)
+            changes[path] = {side: value for side, value in sides if value is not missing}
+    print_json(changes, indent=2)
+    return int(bool(changes))
+
+
+def _sections(file: str) -> Mapping[str, Any]:
+    """Return the values of a saved program by path, and the sections of its structure."""
+    try:
+        document = data.parse_json(Path(file).read_bytes(), 200)
+        if not (is_object(document) and is_object(document.get("state"))):
+            raise errors.DataError("it is not a program that synmod saved.")
+    except (errors.DataError, OSError) as error:
+        raise click.UsageError(f"{file}: {error}") from None
+    structure = {
+        f"({name})": document[name] for name in ("graph", "data_models", "language_models") if name in document
+    }
+    return {**document["state"], **structure}

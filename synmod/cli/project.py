@@ -1,0 +1,44 @@
+"""`synmod init`: a project that runs at once."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from synmod.leaves import write_atomic
+
+_TEMPLATE: Final = Path(__file__).with_name("template")
+_PAGE: Final = Path(__file__).parents[1] / "SKILL.md"
+_OWN: Final = {"conftest", "data", "out", "runs", "synmod", "tests", "train"}
+_TAKEN: Final = _OWN | {*map(str.lower, sys.stdlib_module_names)}
+
+
+@click.command()
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Write into a folder that holds something.")
+def init(name: str, force: bool) -> None:
+    """Make the folder NAME with a project that runs: package, data, training, tests."""
+    package, folder = name.replace("-", "_"), Path(name)
+    if (
+        not (package.isidentifier() and package.isascii())
+        or keyword.iskeyword(package)
+        or keyword.issoftkeyword(package)
+    ):
+        raise click.UsageError(f"{name!r} is no name of a package: write letters, digits and dashes, such as my-desk.")
+    if package.lower() in _TAKEN:
+        raise click.UsageError(
+            f"{name!r} is a name of Python's or of the project's own: write another, such as my-desk."
+        )
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not force)):
+        raise click.UsageError(f"the folder {name!r} holds something: choose another name, or pass --force.")
+    files = [*_TEMPLATE.rglob("*.txt")]
+    for file in files:
+        target = folder / str(file.relative_to(_TEMPLATE)).removesuffix(".txt").replace("PACKAGE", package)
+        write_atomic(target, file.read_text("utf-8").replace("PACKAGE", package).replace("FOLDER", name))
+    page = _PAGE.read_text("utf-8").partition("---\n")[2].partition("---\n")[2].lstrip()
+    write_atomic(folder / "AGENTS.md", page)
+    click.echo(f"synmod: made {name}; go on with: cd {name} && pytest && python train.py", err=True)

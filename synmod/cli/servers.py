@@ -1,0 +1,110 @@
+"""The commands that serve programs: serve, mcp."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synmod.flow import run as run_async
+from synmod.scope import hooks_lib
+from synmod.serving import mcp_server, serve as make_app
+
+from .programs import Opener, opens_programs
+
+
+def _open_programs(opener: Opener, files: tuple[str, ...]) -> dict[str, Any]:
+    """Return the programs of arguments such as `desk.json` and `other=other.json`, by name."""
+    programs = dict[str, Any]()
+    for argument in files:
+        name, equals, file = argument.partition("=") if not Path(argument).exists() else ("", "", argument)
+        file = file if equals or not name else name
+        if not Path(file).is_file():
+            raise click.UsageError(f"there is no file {file!r}; write FILE or NAME=FILE.")
+        name = name if equals else re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64]
+        programs[name] = opener(file)
+    return programs
+
+
+def _read_budget(_context: Any, _parameter: Any, values: tuple[str, ...]) -> Mapping[str, float] | None:
+    """Return the limits in arguments such as `calls=10`."""
+    try:
+        pairs = [value.split("=") for value in values]
+        limits = {name: float(number) if name == "cost_usd" else int(number) for name, number in pairs}
+    except ValueError:
+        raise click.BadParameter("write NAME=NUMBER, such as calls=10 or cost_usd=0.05.") from None
+    return limits or None
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE [NAME=FILE]...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 for any free port.")
+@click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Calls that run at once.")
+@click.option("--queue", type=click.IntRange(0), default=256, show_default=True, help="Calls that wait.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0), default=150, show_default=True, help="Seconds for a request."
+)
+@click.option("--budget", multiple=True, callback=_read_budget, help="What a request may spend: calls=10.")
+@click.option("--max-body", type=click.IntRange(1), default=8 * 2**20, show_default=True, help="Bytes of a request.")
+@click.option("--token", envvar="SYNMOD_TOKEN", help="The token of clients; better in the variable SYNMOD_TOKEN.")
+@click.option("--no-token", is_flag=True, help="Let everybody in: behind a proxy that checks its users.")
+@click.option("--allow-host", "hosts", multiple=True, help="A name under which the server may be reached.")
+@click.option("--cors", multiple=True, metavar="ORIGIN", help="An origin whose pages may call the server.")
+@click.option("--grace", type=click.FloatRange(0), default=30, show_default=True, help="Seconds for calls at the end.")
+@click.option("--otel", is_flag=True, help="Make spans of OpenTelemetry.")
+@click.option("--details", is_flag=True, help="Show all model calls in streams.")
+@opens_programs
+def serve(
+    opener: Opener, files: tuple[str, ...], host: str, port: int, no_token: bool, grace: float, **options: Any
+) -> None:
+    """Serve programs over HTTP."""
+    if not (options["token"] or no_token or _is_loopback(host)):
+        raise click.UsageError(f"--host {host} needs SYNMOD_TOKEN, or --no-token behind a proxy that checks its users.")
+    programs = _open_programs(opener, files)
+    options["token"] = False if no_token else options["token"] or None
+    options["hosts"] += () if host in ("0.0.0.0", "::") else (host,)  # noqa: S104  # compared, not bound
+    options["hooks"] = [hooks_lib.OpenTelemetry()] if options.pop("otel") else []
+    app = make_app(programs, **options)
+    from synmod.serving.process import run_server
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        raise click.UsageError(f"cannot listen on {host} port {port}: {error.strerror}. Try another --port.") from None
+    shown = f"[{host}]" if ":" in host else host
+    click.echo(f"synmod: {', '.join(programs)} on http://{shown}:{listener.getsockname()[1]}", err=True)
+    run_server(app, listener, grace)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE [NAME=FILE]...")
+@opens_programs
+def mcp(opener: Opener, files: tuple[str, ...]) -> None:
+    """Serve programs as tools of MCP, over standard input and output."""
+    wire = os.dup(1)
+    os.dup2(2, 1)  # what modules print when they are imported is no message
+    try:
+        server = mcp_server(_open_programs(opener, files))
+        from synmod.serving.mcp_tools import serve_stdio
+    finally:
+        sys.stdout.flush()
+        os.dup2(wire, 1)
+        os.close(wire)
+    run_async(serve_stdio, server)

@@ -1,0 +1,107 @@
+"""Programs as the tools of an MCP server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import mcp.types as types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from synmod import errors, scope
+from synmod.data import dump_json
+from synmod.leaves import __version__, is_object
+
+from .endpoints import ServedProgram, find_endpoint, outputs_json
+from .exchange import Exchange
+from .refusals import Refusal, refusal_of, refuse_inputs
+
+if TYPE_CHECKING:
+    from .app import Application
+
+
+def make_server(
+    programs: Mapping[str, ServedProgram], call: Callable[[ServedProgram, Any], Awaitable[Any]] = ServedProgram.call
+) -> Server[Any]:
+    """Return an MCP server with a tool for each program.
+
+    Args:
+        programs: The programs by name.
+        call: Runs one of them on its inputs.
+    """
+
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[await _describe(program) for program in programs.values()])
+
+    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            program = find_endpoint(programs, params.name)
+            outputs = outputs_json(await call(program, program.read_inputs(params.arguments or {})))
+        except Exception as error:  # noqa: BLE001  # each is a result
+            return _failure(error)
+        structure: Any = outputs if is_object(outputs) else {"result": outputs}
+        return types.CallToolResult(content=[_text(dump_json(outputs))], structured_content=structure)
+
+    return Server(next(iter(programs)), version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def _describe(program: ServedProgram) -> types.Tool:
+    """Return the description of the tool of a program; outputs that are no object are the field `result`."""
+    schema = await program.output_schema()
+    if schema and schema.get("type") != "object":
+        wrapped = {key: value for key, value in schema.items() if key != "$defs"}
+        definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+        schema = {**definitions, "type": "object", "properties": {"result": wrapped}, "required": ["result"]}
+    return types.Tool(
+        name=program.name,
+        description=program.description,
+        input_schema=program.input_schema,
+        output_schema=schema or None,
+    )
+
+
+def _failure(error: Exception) -> types.CallToolResult:
+    """Return a failure as a result that the model of the client can read."""
+    if isinstance(error, LookupError) and not isinstance(error, errors.SynmodError):
+        error = Refusal(404, f"{error.args[0]}") if error.args else error
+    refusal = refuse_inputs(error) if isinstance(error, errors.SchemaError) else refusal_of(error, uuid4().hex)
+    faults = [f"{fault['pointer']}: wanted {fault['wanted']}" for fault in refusal.members.get("errors", ())]
+    return types.CallToolResult(content=[_text("\n".join([refusal.detail, *faults]))], is_error=True)
+
+
+def _text(text: str) -> types.TextContent:
+    """Return a text as a part of a result."""
+    return types.TextContent(type="text", text=text)
+
+
+async def answer_mcp(app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer one request of MCP over streamable HTTP: there are no sessions."""
+    body = await x.read_body(app.max_body)
+
+    async def call(program: ServedProgram, inputs: Any) -> Any:
+        x.program = program.name
+        with scope.deadline(app.timeout_s):
+            async with app.place(x):
+                return await program.call(inputs)
+
+    async def work() -> None:
+        manager = StreamableHTTPSessionManager(
+            make_server(app.programs, call), stateless=True, max_request_body_size=app.max_body
+        )
+        async with manager.run():
+            await x.forward(manager.handle_request, body)
+
+    await x.run_attended(work)
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve MCP over standard input and output; what programs print goes to standard error."""
+    async with stdio_server() as (messages, answers):
+        try:
+            await server.run(messages, answers, server.create_initialization_options())
+        finally:
+            sys.stdout.flush()  # while the descriptor still leads to standard error

@@ -1,0 +1,174 @@
+"""`synmod serve` in a process of its own: real clients, doors, and how it goes down."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import threading
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import synmod as sm
+from tests.cli.conftest import start
+
+pytestmark = pytest.mark.slow
+MODULE = """
+import asyncio, synmod as sm
+@sm.register(package="shop")
+class Ticket(sm.DataModel):
+    text: str
+@sm.register(package="shop")
+async def wait(inputs: Ticket) -> Ticket:
+    await asyncio.sleep(float(inputs["text"]))
+    return Ticket(text=inputs["text"])
+"""
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A folder with a program that waits, and one that echoes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SYNMOD_TOKEN", raising=False)
+    Path("shop.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import importlib
+    import sys
+
+    sys.modules.pop("shop", None)
+    shop = importlib.import_module("shop")
+    sm.Sequential([sm.Input(shop.Ticket), sm.Lambda(shop.wait)]).save("wait.json")
+    sm.Sequential([sm.Input(shop.Ticket), sm.Identity()]).save("echo.json")
+    yield
+    sys.modules.pop("shop")
+
+
+@contextmanager
+def served(*arguments, **options):
+    """Run `synmod serve`; yield its address and the process."""
+    process = start("serve", *arguments, "--port", "0", "--import", "shop", **options)
+    try:
+        line = process.stderr.readline().decode()
+        yield re.search(r"http://\S+", line)[0], process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address, path, body=None, **headers):
+    """Send a request; return the status and the body."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"content-type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_programs_by_name(shop):
+    """Files by their stem or a name; Ctrl-C ends an idle server with status 0."""
+    with served("echo.json", "second=wait.json") as (address, process):
+        assert ask(address, "/call", {"text": "x"}) == (200, '{"text":"x"}')
+        assert ask(address, "/call/second", {"text": "0"}) == (200, '{"text":"0"}')
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 0
+
+
+def test_another_address_needs_a_token(shop):
+    """It comes from the environment, or the server lets everybody in."""
+    with served("echo.json", "--host", "0.0.0.0", env={**os.environ, "SYNMOD_TOKEN": "secret-token"}) as (address, _):
+        address = address.replace("0.0.0.0", "127.0.0.1")
+        assert ask(address, "/call", {"text": "x"})[0] == 401
+        assert ask(address, "/call", {"text": "x"}, authorization="Bearer secret-token")[0] == 200
+        assert ask(address, "/health", host="evil.example")[0] == 421
+    with served("echo.json", "--host", "0.0.0.0", "--no-token", "--allow-host", "shop.example") as (address, _):
+        address = address.replace("0.0.0.0", "127.0.0.1")
+        assert ask(address, "/call", {"text": "x"}, host="shop.example")[0] == 200
+
+
+def test_a_signal_lets_the_calls_in_flight_end(shop):
+    """New calls get a 503 meanwhile; the process ends when nothing is in flight."""
+    with served("wait.json", "--grace", "30") as (address, process):
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(ask(address, "/call", {"text": "1.5"})))
+        thread.start()
+        while "synmod_in_flight 1" not in ask(address, "/metrics")[1]:
+            pass
+        process.terminate()
+        while ask(address, "/ready")[0] == 200:
+            pass
+        assert ask(address, "/call", {"text": "0"})[0] == 503
+        assert ask(address, "/health")[0] == 200
+        thread.join()
+        assert answers == [(200, '{"text":"1.5"}')]
+        assert process.wait(5) == 0
+
+
+def test_after_the_grace_the_rest_is_cancelled(shop):
+    """Its clients get a 503."""
+    with served("wait.json", "--grace", "0.1") as (address, process):
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(ask(address, "/call", {"text": "1000"})[0]))
+        thread.start()
+        while "synmod_in_flight 1" not in ask(address, "/metrics")[1]:
+            pass
+        process.terminate()
+        thread.join()
+        assert answers == [503]
+        assert process.wait(5) == 0
+
+
+def test_the_second_signal_ends_the_process_at_once(shop):
+    """Whatever is in flight."""
+    with served("wait.json", "--grace", "1000") as (address, process):
+        connection = http.client.HTTPConnection(address.removeprefix("http://"))
+        connection.request("POST", "/call", '{"text": "1000"}', {"content-type": "application/json"})
+        while "synmod_in_flight 1" not in ask(address, "/metrics")[1]:
+            pass
+        process.terminate()
+        while ask(address, "/ready")[0] == 200:
+            pass
+        process.terminate()
+        assert process.wait(5) == -signal.SIGTERM
+        connection.close()
+
+
+def test_the_openai_sdk(shop):
+    """Plain and streamed: the same content; failures have the SDK's classes."""
+    openai = pytest.importorskip("openai")
+    with served("echo.json", env={**os.environ, "SYNMOD_TOKEN": "secret-token"}) as (address, _):
+        client = openai.OpenAI(base_url=f"{address}/v1", api_key="secret-token", max_retries=0)
+        turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+        assert [model.id for model in client.models.list()] == ["echo"]
+        whole = client.chat.completions.create(model="echo", messages=turns, temperature=0)
+        assert whole.choices[0].message.content == "Hello"
+        stream = client.chat.completions.create(
+            model="echo", messages=turns, stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [*stream]
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "Hello"
+        assert chunks[-1].usage.total_tokens == 0
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(model="echo", messages=turns, n=2)
+        with pytest.raises(openai.NotFoundError, match="no program"):
+            client.chat.completions.create(model="gpt", messages=turns)
+        wrong = openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0)
+        with pytest.raises(openai.AuthenticationError):
+            wrong.models.list()
+        client.close()
+        wrong.close()
+
+
+def test_a_port_that_is_taken(shop):
+    """One line that names another port."""
+    with served("echo.json") as (address, _):
+        process = start("serve", "echo.json", "--port", address.rpartition(":")[2], "--import", "shop")
+        _, err = process.communicate()
+        assert process.returncode == 2
+        assert b"Try another --port" in err

@@ -1,0 +1,116 @@
+"""Programs as tools of MCP, called by the official client: in memory, over HTTP, over standard input and output."""
+
+import asyncio
+import sys
+
+import pytest
+
+import synmod as sm
+from tests.serving.client import Question, Waiting, answering, echo, post, serving, until
+
+slow = pytest.mark.slow
+
+
+def programs():
+    """A program that answers, one whose model fails, one that returns two outputs."""
+    x, y = sm.Input(Question, name="x"), sm.Input(Question, name="y")
+    return {
+        "desk": answering(lambda text: f'{{"answer": "{text}!"}}'),
+        "broken": answering(lambda _: sm.AuthError("sk-0123456789abcdef"), attempts=1),
+        "both": sm.Program(inputs=[x, y], outputs=[x, y]),
+    }
+
+
+async def check(client):
+    """The tools have schemas, results are structured, failures are results."""
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["desk", "broken", "both"]
+    assert tools["desk"].input_schema["properties"]["text"]["type"] == "string"
+    assert tools["desk"].output_schema["properties"]["answer"]["type"] == "string"
+    result = await client.call_tool("desk", {"text": "x"})
+    assert (result.is_error, result.structured_content) == (False, {"answer": "x!"})
+    assert result.content[0].text == '{"answer": "x!"}'
+    result = await client.call_tool("both", {"x": {"text": "1"}, "y": {"text": "2"}})
+    assert result.structured_content == {"result": [{"text": "1"}, {"text": "2"}]}
+    result = await client.call_tool("desk", {"text": 1})
+    assert result.is_error
+    assert "/text: wanted string" in result.content[0].text
+    result = await client.call_tool("broken", {"text": "x"})
+    assert result.is_error
+    assert "sk-" not in result.content[0].text
+    result = await client.call_tool("dask", {"text": "x"})
+    assert result.is_error
+    assert "Did you mean 'desk'" in result.content[0].text
+
+
+@slow
+async def test_a_server_in_memory():
+    """`sm.mcp_server` for a transport of one's own."""
+    from mcp import Client
+
+    async with Client(sm.mcp_server(programs())) as client:
+        await check(client)
+
+
+@slow
+async def test_streamable_http():
+    """By the route `/mcp`; many calls at once; a client that goes cancels its call; what it used is counted."""
+    from mcp import Client
+
+    waiting = Waiting()
+    app = sm.serve({**programs(), "waiting": waiting}, concurrency=4, queue=1_000)
+    del app.programs["waiting"]
+    async with serving(app) as address:
+        async with Client(f"{address}/mcp") as client:
+            await check(client)
+            results = await asyncio.gather(*[client.call_tool("desk", {"text": str(n)}) for n in range(30)])
+            assert [result.structured_content["answer"] for result in results] == [f"{n}!" for n in range(30)]
+        app.programs["waiting"] = sm.serve(waiting).programs["waiting"]
+        async with Client(f"{address}/mcp") as client:
+            task = asyncio.create_task(client.call_tool("waiting", {"text": "x"}))
+            while not waiting.counts["begun"]:
+                await asyncio.sleep(0.001)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            while not waiting.counts["cancelled"]:
+                await asyncio.sleep(0.001)
+    assert (app.places.running, app.in_flight) == (0, set())
+
+
+@slow
+async def test_the_door_of_mcp():
+    """Hosts, tokens and the size of bodies are those of the other routes; GET is a 405."""
+    app = sm.serve(echo(), token="secret-token", max_body=100)
+    assert (await post(app, "/mcp", {})).status == 401
+    headers = {"authorization": "Bearer secret-token"}
+    assert (await post(app, "/mcp", {}, headers={**headers, "host": "evil.example"})).status == 421
+    assert (await post(app, "/mcp", {"x": "a" * 200}, headers=headers)).status == 413
+    await until(lambda: not app.in_flight)
+
+
+@slow
+async def test_standard_input_and_output(tmp_path, monkeypatch):
+    """By the command; what modules and programs print is no message."""
+    from mcp import Client, StdioServerParameters
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noisy.py").write_text(
+        "import os, synmod as sm\n"
+        "print('imported'); os.write(1, b'raw')\n"
+        "@sm.register(package='noisy')\n"
+        "class Question(sm.DataModel):\n    text: str\n"
+        "@sm.register(package='noisy')\n"
+        "def shout(inputs: Question) -> Question:\n"
+        "    print('called'); os.write(1, b'raw')\n    return Question(text=inputs['text'].upper())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import noisy
+
+    sm.Sequential([sm.Input(noisy.Question), sm.Lambda(noisy.shout)]).save("desk.json")
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "synmod", "mcp", "desk.json", "--import", "noisy"], cwd=str(tmp_path)
+    )
+    async with Client(command) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["desk"]
+        result = await client.call_tool("desk", {"text": "quiet"})
+        assert result.structured_content == {"text": "QUIET"}
