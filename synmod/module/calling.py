@@ -179,7 +179,7 @@ def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseE
 def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
     """Count a failed nested call, and drop the rewards given by it and the calls below it."""
     if not was_cancelled(failure):
-        record.counters.count_nested()
+        next(record.counters.nested_calls)
     frame.run.failed_calls.add(frame.number)
 
 
@@ -306,7 +306,7 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         if parent is None:
             end_entry(record, frame, phase, failure)
         elif failure is None:
-            record.counters.count_nested()
+            next(record.counters.nested_calls)
         else:
             end_failed(record, frame, failure)
         frame.layer = None  # avoids a reference cycle of a frame and its layer

@@ -324,17 +324,17 @@ class CallRun:
 
     Attributes:
         paths: The path of each known module, by its id; the module room passes it with the entry call.
-        next_number: Returns the number of the next call, counted from 0 by their starts.
+        numbers: The numbers of the calls to come, counted from 0 by their starts.
         started: The `perf_counter` of the begin of the entry call.
         all_rewards: The rewards so far, in the order in which they were given.
         failed_calls: Numbers of the calls that failed, whose rewards no longer count.
     """
 
-    __slots__ = ("_id", "_meter", "all_rewards", "failed_calls", "next_number", "paths", "started")
+    __slots__ = ("_id", "_meter", "all_rewards", "failed_calls", "numbers", "paths", "started")
 
     def __init__(self, paths: Mapping[int, str]) -> None:
         self.paths = paths
-        self.next_number = itertools.count().__next__
+        self.numbers = itertools.count()
         self.started = perf_counter()
         self.all_rewards: list[RewardOfCall] = []
         self.failed_calls: set[int] = set()
@@ -398,7 +398,7 @@ class CallFrame:
         self._parent = parent
         self.run = run
         self.owner = owner
-        self.number = run.next_number()
+        self.number = next(run.numbers)
         self._phase = phase
         self._symbolic = symbolic
         self.decided_training = training

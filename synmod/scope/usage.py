@@ -254,7 +254,7 @@ class CallCounters(PerPhase[PhaseCounters]):
         (1, 1, 1)
     """
 
-    __slots__ = ("_nested", "count_nested")
+    __slots__ = ("nested_calls",)
     invocations: int
     elapsed_s: float
     failed: int
@@ -262,8 +262,7 @@ class CallCounters(PerPhase[PhaseCounters]):
 
     def __init__(self) -> None:
         super().__init__(_NO_CALLS)
-        self._nested = itertools.count()
-        self.count_nested = self._nested.__next__  # hot, and atomic: it needs no lock
+        self.nested_calls = itertools.count()  # advanced by each nested call: hot, and atomic, so it needs no lock
 
     def count_entry(self, phase: str, elapsed_s: float, *, failed: bool = False) -> None:
         """Count an entry call that returned or failed."""
@@ -276,7 +275,7 @@ class CallCounters(PerPhase[PhaseCounters]):
     @property
     def nested(self) -> int:
         """Calls below another call that returned or failed."""
-        return int(repr(self._nested)[len("count(") : -1])  # the only way to read it without advancing it
+        return int(repr(self.nested_calls)[len("count(") : -1])  # the only way to read it without advancing it
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, nested={self.nested})"
