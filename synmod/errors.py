@@ -72,9 +72,9 @@ class Problem(NamedTuple):
     """One fault of a value.
 
     Attributes:
-        pointer: Where it is, as a JSON Pointer.
-        wanted: What was wanted there.
-        got: What was got, cut to 200 characters.
+        pointer: Its place, as a JSON Pointer.
+        wanted: The values that are valid there.
+        got: The actual value, cut to 200 characters.
     """
 
     pointer: str
@@ -86,9 +86,9 @@ class SaveProblem(NamedTuple):
     """One thing that cannot be saved.
 
     Attributes:
-        path: Where it is.
-        what: What it is.
-        remedy: What to do.
+        path: Its place.
+        what: A description of it.
+        remedy: The change that makes it saveable.
     """
 
     path: str
@@ -242,7 +242,7 @@ class DeadlineExceeded(SynmodError, TimeoutError):
     """The deadline of an enclosing `sm.deadline` has passed.
 
     Attributes:
-        partial: What an evaluation inside the block had finished; None elsewhere.
+        partial: The finished part of an evaluation inside the block; None elsewhere.
     """
 
     partial: Any = None
@@ -252,7 +252,7 @@ class BudgetExceeded(SynmodError, RuntimeError):
     """The budget of an enclosing `sm.budget` is spent.
 
     Attributes:
-        partial: What an evaluation inside the block had finished; None elsewhere.
+        partial: The finished part of an evaluation inside the block; None elsewhere.
         account: The budget that had no room, as its `with` block returned it.
         messages: The turns so far of an `Agent` inside the block, in the format of chat completions.
     """
@@ -368,7 +368,7 @@ class ModelError(SynmodError, RuntimeError):
         request_id: The provider's id for the request, or None.
         retry_after_s: Seconds the provider asked to wait, or None.
         transient: Whether the same request may succeed later.
-        provider_message: What the provider answered, without secrets, at most 2 kB.
+        provider_message: The answer of the provider, without secrets, at most 2 kB.
         sent: Whether a request was sent; an adapter passes `sent=False` for a failure found before sending.
         ending: Lines that the call appends to the message: the module, the requests sent.
         streamed: Whether pieces of a reply had been delivered, so that no retry or fallback may replace it.

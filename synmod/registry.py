@@ -42,8 +42,8 @@ def register(package: str = "", name: str | None = None, aliases: Iterable[str] 
     """Return a decorator that gives a class or function a public id, under which files may name it.
 
     Args:
-        package: What the id begins with, such as the name of your distribution; letters, digits, `_`, `.`, `-`.
-        name: What it ends with; default the `__name__` of the object.
+        package: The beginning of the id, such as the name of your distribution; letters, digits, `_`, `.`, `-`.
+        name: Its end; default the `__name__` of the object.
         aliases: Old ids (`package>Name`) that still resolve to this object when a file is read.
 
     Returns:
@@ -117,7 +117,7 @@ def registered() -> Mapping[str, Any]:
 
 
 def lookup(public_id: str) -> Any:
-    """Return the object of an id, an old id or a builtin exception's id; None if there is none."""
+    """Return the object of an id, an old id or a builtin exception's id; None if it is unknown."""
     for table in (_OBJECTS, _ALIASES, builtin_errors):
         if public_id in table:
             return table[public_id]

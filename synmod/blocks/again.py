@@ -279,7 +279,7 @@ class Cached(Around[R]):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copy_nest(await self.cache.flights.run(key, work, scope.caused_by_enclosing_limit))
+        return copy_nest(await self.cache.flights.run(key, work, scope.is_from_enclosing_limit))
 
     def _structure(self) -> Json:
         """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""

@@ -241,7 +241,7 @@ class Agent(Generator[M]):
 
     def _text_for_model(self, error: Exception) -> str | None:
         """Return what the model reads of an error of a tool; None if the error is raised."""
-        if isinstance(error, (errors.Paused, errors.JournalError)) or scope.caused_by_enclosing_limit(error):
+        if isinstance(error, (errors.Paused, errors.JournalError)) or scope.is_from_enclosing_limit(error):
             return None
         is_own = isinstance(error, errors.ToolError)
         is_reported = self.on_tool_error == "report" if self.on_tool_error else is_own

@@ -123,7 +123,7 @@ def exceptions(kind: str, on: Any) -> tuple[type[Exception], ...]:
     """Return the exception classes to retry on, as a tuple.
 
     Raises:
-        ConfigError: One is not a subclass of Exception (cancellation and exits are never retried), or there are none.
+        ConfigError: One is not a subclass of Exception (cancellation and exits are never retried), or none is passed.
     """
     classes: tuple[Any, ...] = tuple(on) if isinstance(on, (tuple, list)) else (on,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     for cls in classes:

@@ -11,11 +11,11 @@ class Conversation:
 
     Args:
         prompt: The messages of the first request.
-        turns: The turns that the inputs stand for.
+        turns: The turns of the inputs.
         is_shown: Whether the prompt ends with them, each as a turn.
 
     Attributes:
-        opening: What every request begins with: all that the block adds, and the turns up to the first of the user.
+        opening: The beginning of every request: all that the block adds, and the turns up to the first of the user.
         first: Those turns, as they were given.
         later: The turns after them.
     """
@@ -55,8 +55,8 @@ def open_calls(turns: Sequence[lm.Message], tools: Sequence[Json], *, resume: bo
     pending, at, is_last = dict[int, Json](), 0, True
     for index, turn in enumerate(turns):
         if turn["role"] == "tool":
-            answered = (place for place, call in pending.items() if call["id"] == turn["tool_call_id"])
-            pending.pop(next(answered, -1), None)
+            places = (place for place, call in pending.items() if call["id"] == turn["tool_call_id"])
+            pending.pop(next(places, -1), None)
             continue
         if pending:
             is_last = False

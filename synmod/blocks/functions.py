@@ -314,7 +314,7 @@ class InMask(_Operation):
 
     Raises:
         ArgumentError: When composed or called: the mask has an invalid type.
-        SchemaError: When composed or called: a pattern matches nothing, or there are no patterns.
+        SchemaError: When composed or called: a pattern matches nothing, or no pattern is passed.
 
     Example:
         >>> import synmod as sm
@@ -350,7 +350,7 @@ class OutMask(InMask):
 
     Raises:
         ArgumentError: When composed or called: the mask has an invalid type.
-        SchemaError: When composed or called: a pattern matches nothing, or there are no patterns.
+        SchemaError: When composed or called: a pattern matches nothing, or no pattern is passed.
 
     Example:
         >>> import synmod as sm

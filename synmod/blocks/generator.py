@@ -301,7 +301,7 @@ class Generator(Module, Generic[M]):
             The output; with `return_inputs` after the fields of the inputs.
 
         Raises:
-            ConfigError: There is no model, neither given nor by default.
+            ConfigError: No model is passed, and no default is set.
             CallError: The inputs are a list, tuple or dict of data models.
             DataError: A conversation among the inputs has a system turn.
             DataError: The inputs have audio at a URL, which messages do not support.

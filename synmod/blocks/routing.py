@@ -261,7 +261,7 @@ class Route(Around[R]):
             is not a string.
         SchemaError: The value has no such field ('Did you mean'), as far as `module` declares its output; else when
             composed or called.
-        CallError: When called: the field selects no route, and there is no default.
+        CallError: When called: the field selects no route, and no default is set.
 
     Example:
         >>> import synmod as sm
@@ -341,7 +341,7 @@ class Route(Around[R]):
         """Return the route that a value selects.
 
         Raises:
-            CallError: The value selects no route, and there is no default.
+            CallError: The value selects no route, and no default is set.
             SchemaError: The value has no field `key`.
         """
         label = checks.one_value(value, self.key).get(self.key)

@@ -206,7 +206,7 @@ def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
 
 
 def _structure_of(content: Any, text: str) -> Json:
-    """Return the structured part of a result; a text where there is none, or it is not JSON."""
+    """Return the structured part of a result; a text if it has none, or if that is not JSON."""
     try:
         return text if content is None else data.frozen(content)
     except errors.DataError:
@@ -223,7 +223,7 @@ def _text(block: Any) -> str:
 
 
 def _media(block: Any) -> data.Image | data.Audio | data.File | None:
-    """Return the image, sound or file in a part of a result; None if there is none, or it is not what it should be."""
+    """Return the image, sound or file in a part of a result; None if it has none that is valid."""
     resource = getattr(block, "resource", block)
     content = getattr(resource, "blob", None) or (getattr(block, "data", None))
     kind = {"image": data.Image, "audio": data.Audio, "resource": data.File}.get(block.type)

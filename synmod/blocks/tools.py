@@ -30,7 +30,7 @@ def _result_schema(result: Json, **more: Json) -> data.Schema:
 
 
 class WithMedia(NamedTuple):
-    """A result, and the images, sounds and files that its text mentions, which stand beside it in the output."""
+    """A result, and the images, sounds and files that its text mentions; the output has both."""
 
     result: Any
     media: Sequence[data.Image | data.Audio | data.File] = ()
@@ -351,7 +351,7 @@ _MEDIA: Final[Json] = {"properties": {"media_type": {}, "data": {}, "url": {}}}
 
 
 def _media_schema(result: Any) -> dict[str, Json]:
-    """Return a schema that declares the images, sounds and files in a result; an empty one if there are none."""
+    """Return a schema that declares the images, sounds and files in a result; an empty one without media."""
     if isinstance(result, (data.Image, data.Audio, data.File)):
         return _MEDIA
     if is_array(result) or isinstance(result, tuple):
@@ -423,7 +423,7 @@ def _parameters(fn: Any, name: str) -> dict[str, inspect.Parameter]:
     """Return the parameters of a function by name.
 
     Raises:
-        ConfigError: One is `*args` or `**kwargs`, or there is no signature.
+        ConfigError: One is `*args` or `**kwargs`, or the function has no signature.
     """
     try:
         parameters = inspect.signature(fn).parameters

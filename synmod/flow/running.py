@@ -113,10 +113,10 @@ def in_thread(fn: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         )
 
     @functools.wraps(fn)
-    async def threaded(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_thread(*args: P.args, **kwargs: P.kwargs) -> T:
         return await aio.to_thread(functools.partial(fn, *args, **kwargs), limiter=_THREADS)
 
-    return threaded
+    return run_in_thread
 
 
 # -- what is run -----------------------------------------------------------------------------------------------------

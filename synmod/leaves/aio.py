@@ -112,7 +112,7 @@ class Home(NamedTuple):
 
 
 def in_forked_child(function: Callable[[], object]) -> None:
-    """Let a function run first in every forked child of this process; there are none on Windows."""
+    """Let a function run first in every forked child of this process (Windows never forks)."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
 

@@ -2,7 +2,7 @@
 
 A JSON value is None, a bool, an int, a float, a str, a list, or a dict with str keys, of exactly these types. `frozen`
 checks that once and returns the same content as `FrozenDict` and `FrozenList`; after that nothing is copied or checked
-again. A class whose instances stand for JSON (a data model) has a method `__synmod_json__`, which returns the frozen
+again. A class whose instances represent JSON (a data model) has a method `__synmod_json__`, which returns the frozen
 JSON of an instance. Nesting is bounded, so the functions here recurse.
 """
 
@@ -267,7 +267,7 @@ def _check_text(text: str) -> None:
 
 
 def mend(json: Any) -> Any:
-    r"""Return JSON from outside with whole characters only: U+FFFD stands for half of one (a lone surrogate).
+    r"""Return JSON from outside with whole characters only: U+FFFD replaces half of one (a lone surrogate).
 
     Two halves that belong together become their character. What is not text, a list, a tuple or a dict is left alone.
 

@@ -244,7 +244,7 @@ def is_registered_container(cls: type[Any]) -> bool:
 
 
 def _registry_entry(cls: type[Any]) -> Any:
-    """Return the entry of a class in optree's registry, None where there is none; optree is not imported for that."""
+    """Return the entry of a class in optree's registry, None if the class has none; optree is not imported for that."""
     optree: Any = sys.modules.get("optree")
     entry = None if optree is None else optree.register_pytree_node.get(cls, namespace=NAMESPACE)
     return entry if entry is not None and entry.namespace == NAMESPACE else None

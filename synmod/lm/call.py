@@ -383,7 +383,7 @@ async def join_equal_call(call: ModelCall, key: Hashable, ask: Callable[[], Awai
             raise
 
     def hands_over(error: Exception) -> bool:
-        is_own = isinstance(error, errors.ConfigError) or scope.caused_by_enclosing_limit(error)
+        is_own = isinstance(error, errors.ConfigError) or scope.is_from_enclosing_limit(error)
         return is_own or call.has_timed_out or call.has_begun
 
     ended: tuple[R, ModelCall] = await call.wait_for(cast("Cache", call.model.cache).flights.run(key, lead, hands_over))

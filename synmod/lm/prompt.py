@@ -75,7 +75,7 @@ def system_text(
         input_schema: Schema of the inputs; fields without a description are not listed.
         output_schema: Schema of the reply; None for plain text.
         without: Fields of the inputs to leave out.
-        examples: What follows as turns; what the answers in them show is left out.
+        examples: The examples that follow as turns; values that their answers show are left out.
 
     Example:
         >>> print(system_text("Be brief.", {}, {"properties": {"mood": {"enum": ["good", "bad"]}}}))
@@ -84,7 +84,7 @@ def system_text(
         The fields of the reply:
         - mood (good, bad)
 
-    Source: DSPy's ChatAdapter; differs: a field of the inputs is told only if it has a description.
+    Source: DSPy's ChatAdapter; differs: a field of the inputs is listed only if it has a description.
     """
     sections = [instructions, _section(_INPUTS, describe_fields(input_schema, without))]
     if output_schema is not None and fields_of(resolve_ref(output_schema, output_schema)):
@@ -134,7 +134,7 @@ def answer_of(example: Mapping[str, Json], schema: Mapping[str, Json] | None) ->
 def input_turn(inputs: Mapping[str, Json], schema: Mapping[str, Json], where: str = "inputs") -> Message:
     """Return the user turn for inputs: the text of a single text field, else compact JSON in declared order.
 
-    Images and files follow the text, in which `(image 1)` and the like stand for them.
+    Images and files follow the text, which refers to them as `(image 1)` and the like.
 
     Raises:
         DataError: An input is a sound given by its address, which no message can hold.
@@ -429,8 +429,7 @@ class Layout:
         Returns:
             Messages in the shape of chat completions, the system turn first; turns without text are left out. What
             the inputs do not change comes first, and is the same in each prompt. A conversation among the inputs comes
-            last, as turns of its own. In a text `(image 1)` stands for an image, whose part follows the text of the
-            turn.
+            last, as turns of its own. A text refers to an image as `(image 1)`; its part follows the text of the turn.
 
         Raises:
             ConfigError: There are examples, and the template lacks `{examples}`.
@@ -467,7 +466,7 @@ class Layout:
     def turns_of(
         self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
     ) -> tuple[tuple[Message, ...], bool]:
-        """Return the turns that the inputs stand for, and whether the prompt ends with them, each as a turn.
+        """Return the turns of the inputs, and whether the prompt ends with them, each as a turn.
 
         Those of a conversation among the inputs, as they were given; else one turn of the user. The arguments are those
         of `render`.
@@ -499,9 +498,9 @@ class Layout:
         without, schema, kept_alive = (_MESSAGES,) if conversation else (), self._schema, (examples, input_schema)
         if not self._has_slots:
             system = system_text(instructions, input_schema, schema, without, examples)
-            shown = example_turns(examples, input_schema, schema)
-            start = [*_turn_of("system", system), *shown]
-            if shown:
+            pairs = example_turns(examples, input_schema, schema)
+            start = [*_turn_of("system", system), *pairs]
+            if pairs:
                 set_constant(start[-1], len(str(start[-1]["content"])))
             return _Constant(start, conversation, kept_alive)
         fields, lines, media = input_fields(input_schema, without), [""], list[Json]()
@@ -545,10 +544,10 @@ class Layout:
         if not values and constant.conversation:
             return {**constant.slots, "inputs": ""}, constant.media
         media = [*constant.media]
-        shown = in_order(values, schema, schema)
-        text = block("inputs", value_text(shown))
+        ordered = in_order(values, schema, schema)
+        text = block("inputs", value_text(ordered))
         if '"media_type":' in text:
-            text = block("inputs", value_text(without_media(shown, [schema], schema, media, "inputs")))
+            text = block("inputs", value_text(without_media(ordered, [schema], schema, media, "inputs")))
         return {**constant.slots, "inputs": text}, media
 
     def _turn(self, role: str, slots: Mapping[str, str]) -> str:
@@ -578,11 +577,13 @@ def _check_template(template: Mapping[str, str]) -> Mapping[str, str]:
             raise ConfigError(f"template: {role!r} is not a turn of a prompt; those are 'system' and 'user'.{hint}")
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a file may hold anything)
             raise ConfigError(f"template: the {role} turn is a {type(text).__name__}; it must be a str.")
-        for found in _BRACES.finditer(text):
-            near = "" if _SLOT.fullmatch(found[0]) else did_you_mean(found[1].strip(), SLOTS)
+        for match in _BRACES.finditer(text):
+            near = "" if _SLOT.fullmatch(match[0]) else did_you_mean(match[1].strip(), SLOTS)
             if near:
-                known = "; the slots are " + ", ".join(f"{{{slot}}}" for slot in SLOTS)
-                raise ConfigError(f"template: {found[0]} in the {role} turn is not a slot{known}.{near}")
+                slots = ", ".join(f"{{{slot}}}" for slot in SLOTS)
+                raise ConfigError(
+                    f"template: {match[0]} in the {role} turn is not a slot; the slots are {slots}.{near}"
+                )
     if "{inputs}" in template.get("system", ""):
         raise ConfigError(
             "template: {inputs} in the system turn lets data become instructions; put it into the user turn."

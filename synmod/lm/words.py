@@ -48,7 +48,7 @@ def value_text(json: Json) -> str:
 
 
 def resolve_ref(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the subschema at the end of a chain of references; `{}`, which allows anything, if there is none.
+    """Return the subschema at the end of a chain of references; `{}`, which allows anything, if the chain has no end.
 
     Example:
         >>> resolve_ref({"$ref": "#/$defs/City"}, {"$defs": {"City": {"type": "string"}}})
@@ -121,7 +121,7 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
 
     Returns:
         The description of the schema (the docstring of its class) and the output fields with their descriptions;
-        `""` if there are none.
+        `""` for a schema without both.
 
     Example:
         >>> default_instructions({"description": "A capital.", "properties": {"city": {"description": "its name"}}})
@@ -134,9 +134,9 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
     meanings = {
         name: description_of(field, schema).strip() for name, field in fields_of(resolve_ref(schema, schema)).items()
     }
-    named = [f"`{name}` ({meaning})" if meaning else f"`{name}`" for name, meaning in meanings.items()]
-    listed = " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
-    fields = f"Give the field{'s' if len(named) > 1 else ''} {listed}." if named else ""
+    items = [f"`{name}` ({meaning})" if meaning else f"`{name}`" for name, meaning in meanings.items()]
+    listing = " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+    fields = f"Give the field{'s' if len(items) > 1 else ''} {listing}." if items else ""
     return "\n\n".join(filter(None, [description_of(schema, schema), fields]))
 
 
@@ -199,11 +199,11 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
     """
     if not examples:
         return "\n".join(_lines(resolve_ref(schema, schema), schema, _in_words))
-    shown = frozenset(_leaves(examples))
+    in_examples = frozenset(_leaves(examples))
 
     def type_text(target: Mapping[str, Json], items: str) -> str:
         values = _values(target)
-        unseen = [value for value in values if value not in shown]
+        unseen = [value for value in values if value not in in_examples]
         if not unseen:
             return ", ".join(filter(None, [items, target.get("format"), *_bounds(target)]))
         return ("" if len(unseen) == len(values) else "also ") + _in_words({"enum": unseen}, items)
@@ -339,7 +339,7 @@ def without_media(json: Json, schemas: Iterable[Json], root: Mapping[str, Json],
         raise DataError(f"{where}: {error}.") from None
     if part is not None:
         media.append(frozen(part))
-        return f"({_KINDS[part.type]} {sum(other['type'] == part.type for other in media)})"
+        return f"({_KINDS[part.type]} {sum(medium['type'] == part.type for medium in media)})"
     return {
         name: without_media(inner, _of_field(targets, name), root, media, f"{where}/{name}")
         for name, inner in json.items()
@@ -359,8 +359,8 @@ def _targets(schemas: Iterable[Json], root: Mapping[str, Json]) -> list[Mapping[
 
 def _of_field(targets: Iterable[Mapping[str, Json]], name: str) -> list[Json]:
     """Return the subschemas of a field."""
-    named = [fields_of(target).get(name, target.get("additionalProperties")) for target in targets]
-    return [*named, *(part for target in targets for part in target.get("patternProperties", {}).values())]
+    declared = [fields_of(target).get(name, target.get("additionalProperties")) for target in targets]
+    return [*declared, *(part for target in targets for part in target.get("patternProperties", {}).values())]
 
 
 def _of_item(targets: Iterable[Mapping[str, Json]], index: int) -> list[Json]:

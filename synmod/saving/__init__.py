@@ -1,7 +1,7 @@
 """Saving and loading: programs as JSON files that people can read, and that load without running their author's code.
 
 Floor: 8. Purpose: the text of a file, its terms and tables, a program out and in, files of Variables alone.
-State: the ids of data models that this process does not know, by the symbols that stand in for them, weakly.
+State: the ids of data models that this process does not know, by the symbols in place of them, weakly.
 Speed: saving at most twice `json.dumps(indent=2)` plus the fsync, loading at most four times
 parsing and the constructors. Must never know: Program, training; how a provider is reached.
 """

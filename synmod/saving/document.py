@@ -185,7 +185,7 @@ def _limits_or_default(limits: FileLimits | None) -> FileLimits:
     return limits
 
 
-def _exceeded_limits(content: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
+def _find_exceeded_limits(content: bytes, limits: FileLimits) -> Iterator[tuple[str, int, str]]:
     """Yield each limit that a text exceeds, its size and a message; the cheap checks come first.
 
     The number of values may be too large, never too small; the depth is exact for a text that is JSON.
@@ -222,7 +222,7 @@ def _text(document: Mapping[str, Json], limits: FileLimits | None, place: Callab
     """
     try:
         content = to_json(document, indent=2) + b"\n"
-        excess = list(_exceeded_limits(content, _limits_or_default(limits)))
+        excess = list(_find_exceeded_limits(content, _limits_or_default(limits)))
     except PydanticSerializationError:  # its writer recurses, to about 250 levels
         content, excess = b"", [("max_depth", _DEEPEST, f"the file has over {_DEEPEST} levels of nesting")]
     problems = Problems()
@@ -256,7 +256,7 @@ def read_json(content: bytes, limits: FileLimits | None = None) -> Json:
         FormatError: It is not a JSON text, exceeds a limit, or another parser could read it differently: a byte order
             mark, a duplicate key, NaN or infinity, a number that overflows, an int over 1,000 digits, a lone surrogate.
     """
-    for name, _, what in _exceeded_limits(content, _limits_or_default(limits)):
+    for name, _, what in _find_exceeded_limits(content, _limits_or_default(limits)):
         raise format_error((), f"{what} or more: limits=sm.FileLimits({name}=...) raises the limit.")
     try:
         return leaves.parse_json(content, _DEEPEST)

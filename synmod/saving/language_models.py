@@ -1,7 +1,7 @@
 """The language models of a document: their records both ways, and the texts of a file that become models.
 
 A file must not steer the keys of its reader. A text of it becomes a model only if it is the name of one, or
-where the reader passes a model that stands in for it, however the file holds the text: in a record, as an argument
+where the reader passes a model in place of it, however the file holds the text: in a record, as an argument
 or attribute, or as a value that a constructor makes a model of.
 """
 
@@ -75,7 +75,7 @@ def check_lm(
     Args:
         name: The saved name.
         record: The record.
-        is_supplied: Whether the caller's model stands in for it, so that its text does not become one.
+        is_supplied: Whether the caller's model takes its place, so that its text does not become one.
         resolver: Finds its class.
         read: Reads a term.
 

@@ -247,7 +247,7 @@ class TermWriter:
 
 
 def _is_small(part: Any) -> bool:
-    """Whether a scalar may stand in a set."""
+    """Whether a scalar may be in a set."""
     return type(part) is not int or abs(part) <= LARGEST_KEY
 
 
@@ -410,7 +410,7 @@ class TermReader:
 
         Raises:
             FormatError: It is not a term, or an index is out of range.
-            LoadError: It names what cannot stand there, or code of a user's class refuses what it is given.
+            LoadError: It names an object that cannot be there, or code of a user's class refuses what it is given.
         """
         self._symbols = symbols
         return self._read(term, where)

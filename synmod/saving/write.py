@@ -91,7 +91,7 @@ def encode_graphdef(graphdef: tree.GraphDef[Any]) -> dict[str, leaves.Json]:
     """
     variables = [variable for variable in graphdef.definitions.values() if isinstance(variable, tree.VariableDef)]
     values = {variable.index: (None, variable.metadata) for variable in variables}
-    written = _GraphWriter(tree.build_graph(graphdef, values, dict(graphdef.kept)))
+    written = _GraphWriter(tree.build_graph(graphdef, values, dict(graphdef.by_reference)))
     written.problems.raise_if_any(as_graph=True)
     return written.graph
 

@@ -21,7 +21,7 @@ from .hooks import (
 )
 from .injecting import Injected, inject, injected_type, injected_value
 from .limits import (
-    Account, Spent, budget, caused_by_enclosing_limit, check_deadline, count_paid, deadline, keep_partial,
+    Account, Spent, budget, is_from_enclosing_limit, check_deadline, count_paid, deadline, keep_partial,
     note_waiting, open_meters, plain_limit, reserve, time_left, track_usage,
 )
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
@@ -36,11 +36,10 @@ __all__ = [
     "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope",
     "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Recording", "Reward", "RewardTrack",
     "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
-    "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget", "caused_by_enclosing_limit",
-    "check_deadline", "check_hook", "count_paid", "current_call", "current_phase", "current_scope", "deadline",
-    "effective", "emit", "end_call", "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject",
-    "injected_type", "injected_value", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify",
-    "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
-    "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage",
-    "wait_for_readers",
+    "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook",
+    "count_paid", "current_call", "current_phase", "current_scope", "deadline", "effective", "emit", "end_call",
+    "hooks", "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject", "injected_type", "injected_value",
+    "is_from_enclosing_limit", "keep_partial", "message_of", "nearest_live", "note_waiting", "notify", "notify_assign",
+    "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit", "publish_rewards", "reserve",
+    "rewards_of", "seconds_text", "time_left", "trace", "track_rewards", "track_usage", "wait_for_readers",
 ]

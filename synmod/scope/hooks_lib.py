@@ -51,7 +51,7 @@ class OpenTelemetry(Hook):
     """Makes a span for each module call and each model call, nested as the calls are.
 
     Each span is current while its call runs, so that the application's own spans, and those of instrumented clients,
-    stand below it. An entry call is an `invoke_workflow` span below the current span of the application; other module
+    are below it. An entry call is an `invoke_workflow` span below the current span of the application; other module
     calls are internal spans with `synmod.path`; a model call is a `chat` span with provider, model, parameters, tokens,
     finish reason and `synmod.cost_usd`. A failure sets the status and `error.type`.
 

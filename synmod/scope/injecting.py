@@ -71,7 +71,7 @@ def injected_type(annotation: Any) -> Any:
 
 
 def injected_value(kind: Any, default: Any = None) -> Any:
-    """Return the value that the blocks around supply for a type; `default` if there is none."""
+    """Return the value that the blocks around supply for a type; `default` if none does."""
     record = ambient()
     blocks: tuple[tuple[Any, ...], ...] = () if record is None else record.injected
     return next(

@@ -186,7 +186,7 @@ def time_left() -> float | None:
     return None if limit is None else max(0.0, limit.remaining())
 
 
-def caused_by_enclosing_limit(error: BaseException) -> bool:
+def is_from_enclosing_limit(error: BaseException) -> bool:
     """Whether an error comes from a budget or deadline that applies here, not from the code that raised it."""
     record = ambient()
     if record is None:

@@ -129,7 +129,7 @@ class Application:
         """Return the endpoint and the inputs of a call.
 
         Raises:
-            Refusal: The request is not a call, or there is no room for it.
+            Refusal: The request is not a call, or the queue is full.
         """
         endpoint = self.find(x, name)
         self.check_room()
@@ -248,7 +248,7 @@ def _find_handler(x: Exchange) -> tuple[Handler, str | None]:
     """Return the handler of a request, and the name in its path.
 
     Raises:
-        Refusal: There is no such path, or it does not take the method.
+        Refusal: The path is unknown, or does not take the method.
     """
     route, name = x.path, None
     if route not in _ROUTES:

@@ -109,7 +109,7 @@ def content_of(outputs: Any) -> str:
 
 
 async def _streamed_field(endpoint: ServedProgram) -> str | None:
-    """Return the field of the outputs that is the content; "" for that of a turn, None where it is no single text."""
+    """Return the field of the outputs that is the content; "" for that of a turn, None if it is not one text."""
     fields = (await endpoint.output_schema()).get("properties", {})
     if {"role", "content"} <= fields.keys():
         return ""
@@ -172,7 +172,7 @@ class _Reply:
         """Return the content that was not sent yet.
 
         Raises:
-            Refusal: What was sent is not its beginning.
+            Refusal: The text sent so far is not its beginning.
         """
         if not content.startswith(self._sent):
             raise Refusal(500, "The program changed its answer after a part of it was sent.")

@@ -39,7 +39,7 @@ class ServedProgram:
         program: The program.
 
     Attributes:
-        input_schema: What it takes, as a JSON Schema.
+        input_schema: The inputs that it takes, as a JSON Schema.
         chat_field: The text field that takes the last turn of a conversation; "" where the program takes the whole
             conversation; None where it takes neither.
 

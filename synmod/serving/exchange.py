@@ -41,7 +41,7 @@ class Exchange:
         request_id: The client's `x-request-id`, or a new one.
         route, program: The labels of the metrics.
         status: The status of the answer, 0 before it begins.
-        usage: What the call has used; None before it began.
+        usage: The usage of the call; None before it began.
         event: How an event is written: its name and JSON to bytes.
         failure: How a failure is written as JSON.
     """

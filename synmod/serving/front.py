@@ -43,7 +43,7 @@ def serve(
         concurrency: How many calls run at once.
         queue: How many more wait; the rest gets a 429.
         timeout_s: Seconds for a request, its wait included.
-        budget: What one request may spend, as the keywords of `sm.budget`: `{"calls": 10, "cost_usd": 0.05}`.
+        budget: The most that one request may spend, as the keywords of `sm.budget`: `{"calls": 10, "cost_usd": 0.05}`.
         max_body: The most bytes of a request.
         details: Whether streams show the pieces of all model calls, not only of those that answer.
         hooks: Listeners of all calls.

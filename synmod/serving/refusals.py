@@ -65,7 +65,7 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
     """Return the answer to a failure of a call; what is the program's own fault goes to the log.
 
     Args:
-        error: What the program raised.
+        error: The error of the program.
         request_id: The id of the request, for the log.
         budgets: The accounts of the budgets around the program, which the caller set.
     """

@@ -82,7 +82,7 @@ class RecordReplayLM(Standing):
         super().__init__(self._answer, model_from(lm, "RecordReplayLM"), keywords)
 
     async def _answer(self, request: LMRequest) -> LMReply:
-        """Return the recorded reply; record one if there is none."""
+        """Return the recorded reply; record one if it is new."""
         content = {**request_content(request, self.adapter)}
         del content["adapter"]  # a cassette does not depend on the adapter
         request_json = data.parse_json(self._without_secrets(content))

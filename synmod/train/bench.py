@@ -27,7 +27,7 @@ from synmod.flow import together
 from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, models_in_force, sample_number
 from synmod.module import Module, build
-from synmod.scope import caused_by_enclosing_limit, phase, track_usage
+from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
 from .candidates import Race, Split, Target
@@ -496,7 +496,7 @@ class Bench:
             try:
                 value: Json = (await self.ask(self._proposer, inputs))["value"]
             except Exception as error:
-                if caused_by_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError):
+                if is_from_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError):
                     raise
                 if isinstance(error, AuthError | ConfigError | UnboundModelError):
                     cause = str(error).rstrip(".")

@@ -418,7 +418,7 @@ async def run_once(
                     if metrics is not None:
                         outcome.values = await metrics.measure(offered)
         except Exception as error:  # one example under collection: its failure is its result
-            if scope.caused_by_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
+            if scope.is_from_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise
             outcome.failure, outcome.fault = error, _fault(error, recorder)
             line = "" if recorder.is_open else errors.show_own_line(error)

@@ -17,7 +17,7 @@ from synmod.journal import Journal, Part, as_json
 from synmod.leaves import Json, check_int, check_number, checks_keywords
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, caused_by_enclosing_limit, deadline
+from synmod.scope import NO_USAGE, is_from_enclosing_limit, deadline
 from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import ContextPool
@@ -206,7 +206,7 @@ class Runner:
             with deadline(max(0.0, seconds - self.journal.elapsed_s)):
                 yield
         except DeadlineExceeded as error:
-            if caused_by_enclosing_limit(error):
+            if is_from_enclosing_limit(error):
                 raise
             raise BudgetExceeded(f"the {seconds:g} s of the run's budget are over.") from error
 

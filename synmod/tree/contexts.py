@@ -121,7 +121,7 @@ def _merge_into(
     """
     check_references(graphdef, objects)
     values = fit_values(graphdef, states, what)
-    objects.update({index: existing.get(index, target) for index, target in graphdef.kept.items()})
+    objects.update({index: existing.get(index, target) for index, target in graphdef.by_reference.items()})
     changing = [
         definition
         for definition in graphdef.definitions.values()
@@ -260,7 +260,9 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             return recorded.graphdef, *states
         self._mapping = {index: copies[x] for index, x in recorded.objects.items() if x in copies}
         bare = recorded.graphdef
-        mapped = GraphDef[M](bare.root, bare.definitions, bare.leaf_paths, bare.kept, bare.foreign, self._mapping)
+        mapped = GraphDef[M](
+            bare.root, bare.definitions, bare.leaf_paths, bare.by_reference, bare.foreign, self._mapping
+        )
         return mapped, *states
 
     def merge(self, graphdef: GraphDef[M], state: StateLike, *states: StateLike) -> M:
@@ -293,7 +295,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
                 "already). First split the live program in it; inside, merge the graph that the split returned."
             )
         if graphdef is outside.graphdef:
-            objects = dict(graphdef.kept)
+            objects = dict(graphdef.by_reference)
             values = fit_values(graphdef, (state, *states), "merge")
             copy = build_graph(graphdef, values, objects, unsealed=True)
             self._copies = RefMap((x, index) for index, x in objects.items())

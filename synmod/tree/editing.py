@@ -81,7 +81,7 @@ def values_by_path(table: PathTable, states: Iterable[StateLike], what: str) -> 
     """Return the values of States by the identity of their Variables.
 
     Returns:
-        None if only the graph can tell: a path is no canonical one or is given twice, or a value is invalid.
+        None if only the graph can tell: a path is not canonical or occurs twice, or a value is invalid.
 
     Raises:
         ArgumentError: An argument is neither a State nor a dict by path.
@@ -217,7 +217,7 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
 
 
 def _present(visit: Visit, name: str) -> Any:
-    """Return an attribute of a node or of its class, without running a property; MISSING if there is none."""
+    """Return an attribute of a node or of its class, without running a property; MISSING if neither has it."""
     for key, child in visit.children:
         if key == name:
             return child

@@ -341,15 +341,15 @@ class Decisions:
     """The decisions of a filter in one walk: one per object, at its canonical path, however many edges lead to it.
 
     Args:
-        wanted: The filter.
+        filter_: The filter.
         root: The root, if the coming walk is not in definition order, so that its first visits may not be at the
             canonical paths.
     """
 
-    def __init__(self, wanted: Filter, root: Anything = None) -> None:
-        self._wanted = wanted
+    def __init__(self, filter_: Filter, root: Anything = None) -> None:
+        self._filter = filter_
         self._known: dict[int, bool] = {}
-        if root is not None and wanted.looks_at_path:
+        if root is not None and filter_.looks_at_path:
             with suppress(errors.GraphError):  # the coming walk raises it again
                 for visit in walk(root):
                     self.takes(visit)
@@ -358,8 +358,8 @@ class Decisions:
         """Whether the filter takes the visited object."""
         if visit.index is not None and id(visit.value) in self._known:
             return self._known[id(visit.value)]
-        path = visit.path if self._wanted.looks_at_path else ()
-        decision = self._wanted.matches(path, visit.value, visit.masked)
+        path = visit.path if self._filter.looks_at_path else ()
+        decision = self._filter.matches(path, visit.value, visit.masked)
         if visit.index is not None:
             self._known[id(visit.value)] = decision
         return decision

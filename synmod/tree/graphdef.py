@@ -148,7 +148,7 @@ class GraphDef(Immutable, Generic[M]):
         root: The root.
         definitions: Nodes and Variables by index, in definition order.
         leaf_paths: The index of each Variable by its canonical path, in definition order.
-        kept: The by-reference nodes, which copies share, by index.
+        by_reference: The by-reference nodes, which copies share, by index.
         foreign: Indices that another split defines, each with the path of a reference to it.
         index_mapping: For a graph split inside an update context, the index outside for each index that has one.
 
@@ -163,7 +163,7 @@ class GraphDef(Immutable, Generic[M]):
     root: Term
     definitions: Mapping[int, Definition]
     leaf_paths: Mapping[KeyPath, int]
-    kept: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    by_reference: Mapping[int, Any] = field(default_factory=dict[int, Any])
     foreign: Mapping[int, KeyPath] = field(default_factory=dict[int, KeyPath])
     index_mapping: Mapping[int, int] | None = None
     _places: list[Place] | None = None

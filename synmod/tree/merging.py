@@ -193,7 +193,7 @@ def merge(
     check_graphdef(graphdef)
     check_references(graphdef, {})
     values = fit_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
-    return build_graph(graphdef, values, dict(graphdef.kept))
+    return build_graph(graphdef, values, dict(graphdef.by_reference))
 
 
 def check_graphdef(graphdef: object) -> None:
@@ -309,7 +309,7 @@ def pairs_of(node: NodeDef, objects: Mapping[int, Any]) -> list[tuple[Any, Any]]
 
 
 def _realise(term: Any, objects: Mapping[int, Any]) -> Any:
-    """Return the object that a term stands for; containers are new."""
+    """Return the object of a term; containers are new."""
     if type(term) in REFERENCES:
         return objects[term.index]
     if isinstance(term, ContainerDef):
@@ -349,7 +349,7 @@ def clone(node: M, share: FilterLike = None) -> M:
     """
     shared = to_filter(share)
     recorded = record(node)
-    objects = dict(recorded.graphdef.kept)
+    objects = dict(recorded.graphdef.by_reference)
     for path, visit in zip(recorded.graphdef.leaf_paths, recorded.leaves, strict=True):
         if visit.index is not None and shared.matches(path, visit.value, visit.masked):
             objects[visit.index] = visit.value
@@ -359,7 +359,7 @@ def clone(node: M, share: FilterLike = None) -> M:
 def deepcopy_node(node: M, memo: dict[int, Any]) -> M:
     """Copy a node for `copy.deepcopy`: a clone that refers to the objects already copied in `memo`."""
     recorded = record(node)
-    objects = dict(recorded.graphdef.kept)
+    objects = dict(recorded.graphdef.by_reference)
     objects.update({index: memo[id(old)] for index, old in recorded.objects.items() if id(old) in memo})
     copy = _copy(recorded, objects)
     for index, old in recorded.objects.items():

@@ -339,7 +339,7 @@ class LeafFault(NamedTuple):
 
 
 def raise_faults(what: str, faults: Sequence[LeafFault]) -> None:
-    """Raise one error for all faults, in definition order; do nothing if there are none.
+    """Raise one error for all faults, in definition order; do nothing without faults.
 
     Raises:
         StateSchemaError: A value does not satisfy its schema.

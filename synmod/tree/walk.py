@@ -479,7 +479,7 @@ class Reader:
 
     Attributes:
         kinds: Kinds by type.
-        entity: Returns the object that a reference stands for; None if there are no references.
+        entity: Returns the object of a reference; None without references.
     """
 
     entity: Callable[[Any], Any] | None = None

@@ -9,7 +9,7 @@ import pytest
 import synmod as sm
 from synmod.cache import SingleFlight
 from synmod.leaves import aio
-from synmod.scope import caused_by_enclosing_limit, check_deadline, reserve
+from synmod.scope import check_deadline, is_from_enclosing_limit, reserve
 
 
 def test_equal_work_is_done_once(any_loop):
@@ -132,7 +132,7 @@ async def test_a_leader_stopped_by_its_own_limit_hands_over(limit):
             return await run(work)
 
     def run(work):
-        return flights.run(1, work, caused_by_enclosing_limit)
+        return flights.run(1, work, is_from_enclosing_limit)
 
     leader, *others = await asyncio.gather(limited(), run(work), run(work), return_exceptions=True)
     assert isinstance(leader, (sm.BudgetExceeded, sm.DeadlineExceeded))
