@@ -17,7 +17,7 @@ from synmod.journal import Journal, Part, as_json
 from synmod.leaves import Json, check_int, check_number, checks_keywords
 from synmod.lm import LanguageModel, SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, is_from_enclosing_limit, deadline
+from synmod.scope import NO_USAGE, deadline, is_from_enclosing_limit
 from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import ContextPool
