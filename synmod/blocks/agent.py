@@ -77,6 +77,12 @@ class Agent(Generator[M]):
     """
 
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
+    return_messages: bool = False
+    """Whether the output has the conversation."""
+
+    resume_calls: bool = False
+    """Whether tool calls at the end of the inputs run first."""
+
     _opening: ClassVar[str] = "Call tools for what you do not know or cannot do yourself. Answer when you are done."
 
     def __init__(
@@ -110,8 +116,10 @@ class Agent(Generator[M]):
         self.budget = None if budget is None else dict(budget)
         self._run_budget()
         self.on_tool_error = checks.one_of("Agent", "on_tool_error", on_tool_error, ("report", "raise", None))
-        self.return_messages, self.resume_calls = return_messages, resume_calls
+        if resume_calls:
+            self.resume_calls = True
         if return_messages:
+            self.return_messages = True
             conversation = data.symbol(data.schema_of(data.ChatMessages), data.ChatMessages)
             answer = self._form.reply
             if answer is not None and "messages" in answer:
@@ -179,7 +187,7 @@ class Agent(Generator[M]):
                     raise self._limit_error(limit, conversation.sent())
                 await self._add_results(conversation, calls)
                 free = {} if self.tool_choice in (None, "auto", "none") else {"tool_choice": "auto"}
-            reply = await self._reply(conversation.sent(), self._functions, **free)
+            reply = await self._reply_to(conversation, self._functions, **free)
             conversation.later += lm.turns(reply.message)
             if not reply.tool_calls:
                 return reply

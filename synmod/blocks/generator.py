@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, Unpack, cast, get_origin, overload
 
 from pydantic import BaseModel, Field, PydanticSchemaGenerationError, PydanticUserError, create_model
@@ -13,6 +14,7 @@ from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, Sy
 from synmod.leaves import Json, frozen
 from synmod.module import InVariable, Module, ModuleOptions
 
+from .compact import Compact
 from .conversation import Conversation
 
 M = TypeVar("M", bound=BaseModel, default=Any)
@@ -58,6 +60,7 @@ class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     structured: Literal["schema", "json", "tool", "calls", "prompt"] | None
     system_from_inputs: bool
     sample: int | None
+    compact: Compact | None
 
 
 def check_params(block: type[Module], keywords: Mapping[str, Json]) -> Json:
@@ -123,6 +126,7 @@ class Generator(Module, Generic[M]):
         structured: How to request the schema: "schema", "json", "tool", "calls" or "prompt"; None for the best way.
         system_from_inputs: Whether a conversation among the inputs may have system turns.
         sample: Number of the sample among independent ones; None takes that of the calling context.
+        compact: How to shorten a conversation that nears the context window; None to leave it as it is.
         name: Label.
         description: Label.
         trainable: Whether the Params may be trained.
@@ -164,6 +168,9 @@ class Generator(Module, Generic[M]):
 
     language_model: lm.LanguageModel | None = None
     """The model to call; None for the default of the calling context."""
+
+    compact: Compact | None = None
+    """How to shorten a conversation that nears the context window."""
 
     # Sampling parameters, given or set later; None is not sent.
     temperature: float | None = None
@@ -234,6 +241,7 @@ class Generator(Module, Generic[M]):
         structured: str | None = None,
         system_from_inputs: bool = False,
         sample: int | None = None,
+        compact: Compact | None = None,
         name: str | None = None,
         description: str | None = None,
         trainable: bool = True,
@@ -260,6 +268,10 @@ class Generator(Module, Generic[M]):
         }
         if language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
+        if compact is not None:
+            if not isinstance(compact, Compact):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+                raise ConfigError(f"{kind}: compact is {compact!r:.100}; write sm.Compact(...).")
+            self.compact = compact
         originals = {"instructions": instructions, "examples": examples}
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(reply)]))
@@ -307,7 +319,11 @@ class Generator(Module, Generic[M]):
             DataError: The inputs have audio at a URL, which messages do not support.
             ModelError: The model call failed; as BadReplyError also where the class of the output refuses the reply.
         """
-        return self._result(inputs, self._outputs(await self._reply(self._prompt(inputs))))
+        if self.compact is None:
+            reply = await self._reply(self._prompt(inputs))
+        else:
+            reply = await self._reply_to(self._conversation(inputs))
+        return self._result(inputs, self._outputs(reply))
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the declared output as a symbol; with `return_inputs` after the fields of the inputs."""
@@ -359,12 +375,24 @@ class Generator(Module, Generic[M]):
         self, messages: Sequence[lm.Message], tools: Sequence[Json] | None = None, **params: Json
     ) -> lm.LMReply:
         """Call the model with the schema of the reply; `params` override the sampling parameters of this module."""
-        model = self.language_model
-        if not isinstance(model, lm.LanguageModel):
-            model = lm.resolve_model(model, self._where)
+        model = self._model()
         reply, own = self._form.reply, {name: value for name, value in vars(self).items() if name in _SAMPLING}
         schema = None if reply is None else data.schema_of(reply)
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
+
+    def _model(self) -> lm.LanguageModel:
+        """Return the model to call."""
+        model = self.language_model
+        return model if isinstance(model, lm.LanguageModel) else lm.resolve_model(model, self._where)
+
+    async def _reply_to(
+        self, conversation: Conversation, tools: Sequence[Json] | None = None, **params: Json
+    ) -> lm.LMReply:
+        """Call the model with a conversation, which is compacted if it is too long."""
+        ask = partial(self._reply, tools=tools, **params)
+        if self.compact is None:
+            return await ask(conversation.sent())
+        return await self.compact.reply(conversation, ask, self._model(), tools or ())
 
     def _result(self, inputs: Any, outputs: Any) -> Any:
         """Return the result of a call: its outputs, after the inputs if requested."""

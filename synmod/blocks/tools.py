@@ -104,6 +104,9 @@ class Tool(Module):
     Source: pydantic-ai's and Synalinks' tools; differs: a module, traced, saved and tested like any other.
     """
 
+    once: bool = False
+    """Whether a run that began in a durable block and did not end is never repeated."""
+
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_injected", "_taken", "input_spec", "output_spec"})
 
     def __init__(
@@ -134,7 +137,8 @@ class Tool(Module):
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
         self.approve = approve if approve in (None, "ask") else checks.function("Tool", "approve", approve)
-        self.once = once
+        if once:
+            self.once = True
         self.timeout_s = (
             None if timeout_s is None else check_seconds("Tool: timeout_s", timeout_s, error=errors.ConfigError)
         )

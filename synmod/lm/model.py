@@ -36,7 +36,7 @@ from .call import call_with_fallbacks
 from .chat_completions import CHAT, Endpoint
 from .direct_adapter import DirectAdapter
 from .limits import Limit
-from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, count_tokens, list_price
+from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, count_tokens, list_entry, list_price
 from .relay import LMStream
 from .replies import function_schemas, normalize_tool_choice
 
@@ -612,6 +612,21 @@ class LanguageModel(SharedModel):
             3
         """
         return records.estimate_tokens(records.turns(messages))
+
+    async def context_window(self) -> int | None:
+        """Return how many tokens a prompt may have, by the price list of litellm; None if that is not known.
+
+        Example:
+            >>> sm.run(LanguageModel("openai/gpt-4o-mini").context_window())
+            128000
+
+        Source: litellm's model list.
+        """
+        if self.settings.api_base is not None or self.settings.provider in ("embedded", "testing", *options.LOCAL):
+            return None
+        entry = await aio.to_thread(list_entry, self.model)
+        tokens = entry.get("max_input_tokens") or entry.get("max_tokens")
+        return tokens if isinstance(tokens, int) else None
 
     async def count_tokens(self, messages: Any) -> records.TokenCount:
         """Count the tokens of messages with the tokenizer of the model if it is known; estimate them otherwise.

@@ -2,6 +2,7 @@
 
 import synmod as sm
 import synmod.blocks as blocks
+from synmod.blocks.compact import Transcript
 
 
 class Query(sm.DataModel):
@@ -111,6 +112,10 @@ CATALOGUE = {
     ),
     "Cached": (lambda: sm.Cached(sm.Generator(Answer), sm.Cache(max_bytes=9_999), ttl_s=60), (INPUT,)),
     "ChainOfThought": (lambda: sm.ChainOfThought(Answer, return_thinking=False, temperature=0.5), (INPUT,)),
+    "Compact": (
+        lambda: sm.Compact(0.5, 2, window=900, instructions="Be brief."),
+        (Transcript(conversation="Hi").to_json_data_model(),),
+    ),
     "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
     "Constant": (lambda: sm.Constant(Answer(answer="brief")), (INPUT,)),
     "Decision": (lambda: sm.Decision({"a/b": "x", "": "y"}, question="Which?", multiple=True), (INPUT,)),

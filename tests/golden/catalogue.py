@@ -239,6 +239,7 @@ CATALOGUE = {
     ),
     "cached": (lambda: sm.Cached(verdict(), sm.Cache(ttl_s=9), ttl_s=60, key=shout), [TICKET]),
     "chain_of_thought": (lambda: sm.ChainOfThought(Verdict, language_model=model()), [TICKET]),
+    "compact": (lambda: sm.Generator(compact=sm.Compact(0.5, 2, window=9_000), language_model=model()), None),
     "concat": (lambda: sm.Concat(), [TICKET, Verdict(label="x")]),
     "constant": (lambda: sm.Constant(Allowed(allowed=True)), [TICKET]),
     "decision": (lambda: sm.Decision({"a": "first", "b c": "second"}, language_model=model()), [TICKET]),

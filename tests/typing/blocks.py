@@ -9,6 +9,7 @@ from synmod.blocks import (
     Branch,
     Cached,
     ChainOfThought,
+    Compact,
     Concat,
     Constant,
     Decision,
@@ -99,6 +100,8 @@ async def composed(value: JsonDataModel[Query]) -> None:
     assert_type(await Fallback(write, write, on=(KeyError, ValueError))(value), JsonDataModel[Answer])
     assert_type(await Retry(write, 2, on=KeyError, description="twice")(value), JsonDataModel[Answer])
     assert_type(await Cached(Retry(write, on=KeyError), ttl_s=60.0)(value), JsonDataModel[Answer])
+    Generator(compact=Compact(0.5, keep=3, window=9_000, language_model="openai/m", instructions="Be brief."))
+    Compact(wndow=3)  # pyright: ignore[reportCallIssue]
     await Cached(write, Cache("answers.db", max_bytes=1_000, ttl_s=9), key=len)(value)
     branch = Branch({"a": write, "b": ("second", write)}, question="?", temperature=0.0)
     assert_type(await branch(value), JsonDataModel[Answer])
