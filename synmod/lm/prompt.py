@@ -199,7 +199,7 @@ def with_less_of_reply(
         schema: The schema that they were written for.
         less: The same schema with fewer fields.
     """
-    old, new = (block("output_schema", value_text(json)) for json in (schema, less))
+    blocks = [*zip(*map(_reply_blocks, (schema, less)), strict=True)]
     names = fields_of(schema).keys() - fields_of(less).keys()
     for turn in messages:
         content = turn["content"]
@@ -208,10 +208,17 @@ def with_less_of_reply(
         elif turn["role"] == "assistant":
             yield with_text(turn, _with_fewer_fields(content, names))
         else:
-            content = content.replace(old, new)
+            for old, new in blocks:
+                content = content.replace(old, new)
             if turn["role"] == "system":  # a user may write such lines
                 content = _without_lines(content, names)
             yield turn if content == turn["content"] else with_text(turn, content)
+
+
+def _reply_blocks(schema: Mapping[str, Json]) -> tuple[str, str]:
+    """Return the schema and the fields of a reply as templates show them."""
+    fields = output_fields(schema).replace("<", _LESS)
+    return block("output_schema", value_text(schema)), block("output_fields", fields)
 
 
 def _without_lines(system: str, names: AbstractSet[str]) -> str:

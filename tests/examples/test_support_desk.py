@@ -1,5 +1,6 @@
 """The main job: it runs offline, learns from its tickets, and its file gives equal answers elsewhere."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -8,6 +9,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+
+from synmod.embedded.nearest import NearestAdapter
+from synmod.lm import LMRequest, turns
+from tests.lm.loopback import Loopback, completion
 
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
@@ -38,6 +44,33 @@ def test_the_help_desk_learns_and_reloads(tmp_path):
     assert "equal answers (80)" in run.stdout
     assert max(map(len, run.stdout.splitlines())) <= 80
     assert json.loads(saved.read_text(encoding="utf-8"))["header"]["kind"] == "program"
+
+
+class Nearest(Loopback):
+    """Answers each request as `embedded/nearest` does, within the schema of its body."""
+
+    async def handle(self, request):
+        body = json.loads(await request.read())
+        schema = body["response_format"]["json_schema"]["schema"]
+        reply = NearestAdapter().send(LMRequest(body["model"], turns(body["messages"]), schema))
+        self.arrived.append(body)
+        return web.json_response(completion(reply.text).body)
+
+
+@pytest.mark.slow
+async def test_the_help_desk_runs_whole_on_a_server_of_ones_own(tmp_path):
+    """Within the calls that the file names; what was answered is kept, and the fresh process sends nothing again."""
+    script = ROOT / "examples" / "support_desk.py"
+    async with Nearest() as server:
+        command = [sys.executable, script, "--model", "openai/house", "--api-base", server.base]
+        options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(*command, **options)
+        out, error = (text.decode() for text in await process.communicate())
+    assert process.returncode == 0, error
+    most = int(re.search(r"(\d+) calls at\s+most", script.read_text(encoding="utf-8")).group(1))
+    assert 0 < len(server.arrived) <= most
+    assert len(re.findall(r": \d+ of 50 rollouts", out)) == 2
+    assert "equal answers (12)" in out
 
 
 def test_nobody_writes_down_how_to_sort():

@@ -221,6 +221,19 @@ def test_a_field_that_a_model_fills_natively_is_in_no_turn():
         assert rewritten[-1] is turns[-1]
 
 
+@pytest.mark.parametrize("slot", ["output_fields", "output_schema"])
+def test_a_field_that_a_model_fills_natively_is_in_no_slot_of_a_template(slot):
+    """Neither in the fields in words nor in the schema; the other fields stay."""
+    less = intern_schema({**MOOD, "properties": {"score": MOOD["properties"]["score"]}, "required": ["score"]})
+    layout = Layout(MOOD, {"system": f"Read.{{{slot}}}", "user": "{inputs}"})
+    turns = layout.render("", NONE, frozen({"text": "<mood>"}), TEXT)
+    rewritten = [*with_less_of_reply(turns, MOOD, less)]
+    assert "mood" in turns[0]["content"]
+    assert "mood" not in rewritten[0]["content"]
+    assert "score" in rewritten[0]["content"]
+    assert rewritten[-1] is turns[-1]
+
+
 def test_an_unknown_layout_is_named():
     """A misspelt word is an error with the one meant."""
     with pytest.raises(sm.errors.ConfigError, match="Did you mean 'turns'"):
