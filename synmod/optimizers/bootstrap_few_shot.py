@@ -12,6 +12,7 @@ from .example_pool import (
     ExamplePool,
     FewShot,
     cost_of_halving,
+    draw_sets,
     examples_from_fitting_labels,
     examples_from_labels,
     examples_from_runs,
@@ -109,13 +110,11 @@ class BootstrapFewShot(FewShot):
             taught = await examples_from_runs(bench, state, teacher=self.teacher, most=max(0, most))
         pool = taught.fill_rows_from(labels)
         pool.register(bench)
-        sets = [each.with_rows(state, each.rows, self.max_examples) for each in (labels, taught) if each]
-        for number in range(self.sets):
-            rows = pool.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
-            sets.append(pool.with_rows(state, rows, self.max_examples))
-        sets = list(dict.fromkeys([state, *sets]))[: self.sets]
-        for each in sets:
-            bench.candidate(each, state, operator="set")
+        sets = [state, *(each.with_rows(state, each.rows, self.max_examples) for each in (labels, taught) if each)]
+        sets = list(dict.fromkeys(sets))[: self.sets]
+        for first in sets:
+            bench.candidate(first, state, operator="set")
+        sets = await draw_sets(bench, pool, sets, most=self.max_examples, sets=self.sets, first=_FIRST, operator="set")
         best = await successive_halving(bench, sets, _FIRST, "set")
         self.entries.assign(pool.to_json())
         return best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple
@@ -88,15 +88,30 @@ class ExamplePool(NamedTuple):
 
     def random_rows(self, most: int, rng: Random) -> list[str]:
         """Draw a size, three quarters of the largest at least, and rows; a missing answer replaces a repeated one."""
-        rows, answers = self.rows, defaultdict[str, str](str)
-        for entries in self.entries.values():
-            for entry in entries:
-                answers[entry.rows[0]] += dump_json(entry.value["outputs"])
+        rows, answers = self.rows, self._answers()
         most = min(most, len(rows))
         size = most - int(rng.random() * (most // 4 + 1))
         order = [*dict.fromkeys([*rng.sample(rows, size), *rng.sample(rows, len(rows))])]
         firsts = {answers[row]: row for row in reversed(order)}.values()
         return sorted(sorted(order, key=lambda row: row not in firsts)[:size], key=order.index)
+
+    def balance(self, rows: Iterable[str], excess: Mapping[str, int]) -> list[str]:
+        """Return rows in the order of examples: those whose answers a model gives too often come first.
+
+        Args:
+            rows: In the order that they keep where their answers are given equally often.
+            excess: By answer, how much more often it was given than it was right.
+        """
+        answers = self._answers()
+        return sorted(rows, key=lambda row: -excess.get(answers[row], 0))
+
+    def _answers(self) -> Mapping[str, str]:
+        """Return the answers of the entries of each row, as text."""
+        answers = defaultdict[str, str](str)
+        for entries in self.entries.values():
+            for entry in entries:
+                answers[entry.rows[0]] += dump_json(entry.value["outputs"])
+        return answers
 
     def rows_in(self, state: State) -> set[str]:
         """Return the rows that the examples of a State are made of."""
@@ -232,6 +247,43 @@ class FewShot(Optimizer):
     async def finish(self, state: State, bench: Bench) -> State:
         """Return the best of those that were run on the most rows, proved on all validation rows."""
         return await bench.best_on_validation(state, most_rows=True)
+
+
+async def draw_sets(
+    bench: Bench, pool: ExamplePool, states: Sequence[State], *, most: int, sets: int, first: int, operator: str
+) -> list[State]:
+    """Return States, and random sets of examples behind them, in whose order answers are balanced.
+
+    A small model repeats the answers of the last examples. So a set begins with examples of the answers that sets drawn
+    before it gave too often, and ends with those that they gave too rarely. One is drawn first, then as many as there
+    are.
+
+    Args:
+        bench: Runs each set on the first validation rows, as halving does.
+        pool: The examples.
+        states: What to compare the sets with; the first one has the other values of the sets.
+        most: Entries per Variable at most.
+        sets: How many States there are in the end.
+        first: How many validation rows these are.
+        operator: The operation that makes the sets.
+
+    Source: "Calibrate Before Use" (Zhao et al. 2021) on what orders do; differs: balanced by choice of the order.
+    """
+    states, drawn, excess = [*states], states[1:], Counter[str]()
+    while len(states) < sets:
+        for rollouts in await bench.gather(*(bench.evaluate(state, bench.validation[:first]) for state in drawn)):
+            for rollout in rollouts:
+                target, outputs = bench.target_of(rollout.id, "validation"), as_json(rollout.outputs)
+                if is_object(target) and is_object(outputs):
+                    excess.subtract([dump_json(target)])
+                    excess.update([dump_json({name: outputs.get(name) for name in target})])
+        numbers = range(len(states), min(2 * len(states), sets))
+        draws = [pool.random_rows(most, bench.rng(f"sets/{number}")) for number in numbers]
+        drawn = [pool.with_rows(states[0], pool.balance(rows, excess), most) for rows in draws]
+        for state in drawn:
+            bench.candidate(state, states[0], operator=operator)
+        states += drawn
+    return states
 
 
 async def successive_halving(bench: Bench, states: Sequence[State], first: int, operator: str) -> State:

@@ -10,6 +10,7 @@ from synmod.tree import OptState, State
 from .example_pool import (
     FewShot,
     cost_of_halving,
+    draw_sets,
     examples_from_fitting_labels,
     examples_from_labels,
     examples_from_runs,
@@ -21,13 +22,14 @@ from .example_pool import (
 class RandomFewShot(FewShot):
     """Draws sets of examples from labelled rows, or from rows that went well, and keeps the best: one step.
 
-    A set has every answer of the rows, as far as they fit: what no example shows is rarely answered.
+    A set has every answer of the rows, as far as they fit: what no example shows is rarely answered. A small model
+    repeats the answers of the last examples: those that the first sets gave too often come first in the later ones.
 
     Args:
         max_examples: Entries per examples Variable at most.
         sets: How many sets are compared, the present one included.
         threshold: The score from which a row makes examples; None for the highest, if enough rows reach it.
-        first: How many validation rows the first round has.
+        first: How many validation rows the first round has; more where the budget has room.
         **options: Those of every optimizer.
 
     Raises:
@@ -38,7 +40,7 @@ class RandomFewShot(FewShot):
         False
 
     Source: DSPy's `BootstrapFewShotWithRandomSearch`; differs: halving in place of full evaluation, labels where they
-    fit, a row never sees the example made of it.
+    fit, an order that balances the answers, a row never sees the example made of it.
     """
 
     def __init__(
@@ -53,23 +55,29 @@ class RandomFewShot(FewShot):
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Draw the sets and return the best."""
-        most = bench.room - cost_of_halving(self.sets, self.first, len(bench.validation))
-        pool = await examples_from_fitting_labels(bench, state, self.first)
+        first = self._first_rows(bench)
+        most = bench.room - cost_of_halving(self.sets, first, len(bench.validation))
+        pool = await examples_from_fitting_labels(bench, state, first)
         pool = pool or await examples_from_runs(bench, state, threshold=self.threshold, most=max(0, most))
         pool.register(bench)
-        states = [state]
-        for number in range(1, self.sets):
-            rows = pool.random_rows(self.max_examples, bench.rng(f"sets/{number}"))
-            states.append(pool.with_rows(state, rows, self.max_examples))
-            bench.candidate(states[-1], state, operator="random set")
-        best = await successive_halving(bench, states, self.first, "random set")
+        kind = "random set"
+        states = await draw_sets(
+            bench, pool, [state], most=self.max_examples, sets=self.sets, first=first, operator=kind
+        )
+        best = await successive_halving(bench, states, first, kind)
         self.searched.assign(True)
         return best
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the pool and of the halving."""
         runs = 0 if examples_from_labels(bench) else len(bench.train)
-        return runs + cost_of_halving(self.sets, self.first, len(bench.validation))
+        return runs + cost_of_halving(self.sets, self._first_rows(bench), len(bench.validation))
+
+    def _first_rows(self, bench: Bench) -> int:
+        """Return how many validation rows the first round has: as many as fit into a budget, beside the pool."""
+        rows, room = len(bench.validation), bench.room - len(bench.train)
+        more = range(self.first + 1, rows + 1) if bench.is_limited else ()
+        return max([self.first, *(first for first in more if cost_of_halving(self.sets, first, rows) <= room)])
 
     @property
     def done(self) -> bool:

@@ -132,6 +132,11 @@ class Bench:
         return self._ledger.room
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the budget limits rollouts."""
+        return self._ledger.is_limited
+
+    @property
     def proposal_error(self) -> str:
         """Why a proposal of this step failed; "" where none did."""
         return self._ledger.proposal_error
@@ -140,9 +145,9 @@ class Bench:
         """Return a row."""
         return self._examples[split][row]
 
-    def target_of(self, row: str) -> Json:
-        """Return the target of a train row as JSON; a label stands under the only field that the program returns."""
-        target = as_json(self.example(row).target)
+    def target_of(self, row: str, split: Split = "train") -> Json:
+        """Return the target of a row as JSON; a label stands under the only field that the program returns."""
+        target = as_json(self.example(row, split).target)
         is_whole = self._field is None or target is None or is_object(target)
         return target if is_whole else {self._field: target}
 

@@ -212,6 +212,11 @@ class Ledger:
         self.reserve()
         return self._spare
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the budget limits rollouts."""
+        return self._limits.rollouts is not None
+
     def reserve(self) -> None:
         """Keep apart what the end will cost, by what is known now; not while branches of a step run at once.
 

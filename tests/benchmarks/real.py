@@ -2,7 +2,8 @@
 
 `python -m tests.benchmarks.real [program ...]`; programs: bare, examples, random, bootstrap, mipro, dspy. It starts the
 server of `tests/real`, or measures the one of `--api-base`. The train rows are halved: what is trained sees no test row
-before the end. The rows are eight classes of Banking77 (`banking8.md`), or `train.jsonl` and `test.jsonl` of a folder.
+before the end. The rows are eight classes of Banking77 (`banking8.md`), `train.jsonl` and `test.jsonl` of a folder, or a
+file whose rows name their `split`: `--rows examples/data/tickets.jsonl --label category`.
 """
 
 import argparse
@@ -50,11 +51,16 @@ def wilson(right, total, z=1.96):
     return center - spread, center + spread
 
 
-def read_rows(folder, split):
-    """Return the rows of one split, and the name of their label, which is the field beside `text`."""
-    [path] = folder.glob(f"*{split}.jsonl")
+def read_rows(source, split, label=None):
+    """Return the rows of one split, `train` or `test`, and the name of their label, by default the field beside `text`.
+
+    The source is a folder with a file for each split, or a file whose rows name their split.
+    """
+    [path] = [source] if source.is_file() else source.glob(f"*{split}.jsonl")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return rows, next(name for name in rows[0] if name != "text")
+    label = label or next(name for name in rows[0] if name != "text")
+    rows = [row for row in rows if (row.get("split", split) == "train") == (split == "train")]
+    return [{"text": row["text"], label: row[label]} for row in rows], label
 
 
 def halves(rows, label):
@@ -144,7 +150,7 @@ def by_dspy(base, data, seed):
 
 async def table(base, options):
     """Print the lines as they are measured."""
-    (train, label), (test, _) = (read_rows(options.rows, split) for split in ("train", "test"))
+    (train, label), (test, _) = (read_rows(options.rows, split, options.label) for split in ("train", "test"))
     data = SimpleNamespace(
         train=train, test=test, label=label, instructions=options.instructions, budget=options.budget
     )
@@ -166,7 +172,8 @@ def main(arguments=None):
     names = ["bare", "examples", *OPTIMIZERS, "dspy"]
     parser.add_argument("programs", nargs="*", metavar="program", help=f"of {', '.join(names)}; all by default")
     parser.add_argument("--layout", nargs="+", choices=["turns", "tags"], default=["turns", "tags"])
-    parser.add_argument("--rows", type=Path, default=HERE, help="a folder with train.jsonl and test.jsonl")
+    parser.add_argument("--rows", type=Path, default=HERE, help="a folder with train.jsonl and test.jsonl, or a file")
+    parser.add_argument("--label", help="the field to tell from `text`")
     parser.add_argument("--instructions", default=INSTRUCTIONS)
     parser.add_argument("--budget", type=int, default=400, help="runs of the program per training")
     parser.add_argument("--seed", type=int, default=0)

@@ -50,6 +50,19 @@ def test_a_random_set_has_every_answer_that_fits():
 
 
 @pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
+async def test_examples_of_an_answer_that_is_given_too_often_come_first(optimizer):
+    """The first random set shows what the model prefers; each later one ends with the other answers."""
+    task = tickets(0)
+    preferred = task.train[0].target["desk"]
+    lm = FunctionLM(lambda _: {"desk": preferred})
+    history = await fitted(task, optimizer(max_examples=6, sets=8), 240, lm=lm)
+    drawn = [each.state[EXAMPLES].value for each in history.candidates if each.operator in ("random set", "set")]
+    orders = [[entry["outputs"]["desk"] != preferred for entry in entries] for entries in drawn[2:]]
+    assert len(orders) >= 5
+    assert all(order == sorted(order) for order in orders)
+
+
+@pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
 async def test_a_bare_label_teaches_what_its_object_does(optimizer):
     """It stands for the only field that the program returns."""
     found = []
