@@ -2,8 +2,8 @@
 
 `python -m tests.benchmarks.real [program ...]`; programs: bare, examples, random, bootstrap, mipro, dspy. It starts the
 server of `tests/real`, or measures the one of `--api-base`. The train rows are halved: what is trained sees no test row
-before the end. The rows are eight classes of Banking77 (`banking8.md`), `train.jsonl` and `test.jsonl` of a folder, or a
-file whose rows name their `split`: `--rows examples/data/tickets.jsonl --label category`.
+before the end. The rows are eight classes of Banking77 (`banking8.md`), `train.jsonl` and `test.jsonl` of a folder, or
+those of a file that name their `split`: `--rows examples/data/tickets.jsonl --label category`.
 """
 
 import argparse
