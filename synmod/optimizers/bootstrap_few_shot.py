@@ -110,7 +110,10 @@ class BootstrapFewShot(FewShot):
             taught = await examples_from_runs(bench, state, teacher=self.teacher, most=max(0, most))
         pool = taught.fill_rows_from(labels)
         pool.register(bench)
-        sets = [state, *(each.with_rows(state, each.rows, self.max_examples) for each in (labels, taught) if each)]
+        sets = [
+            state,
+            *(source.with_rows(state, source.rows, self.max_examples) for source in (labels, taught) if source),
+        ]
         sets = list(dict.fromkeys(sets))[: self.sets]
         for first in sets:
             bench.candidate(first, state, operator="set")
@@ -146,8 +149,8 @@ class BootstrapFewShot(FewShot):
         """Return train rows that the present set misses and the pool has entries of; those left over come first."""
         unseen: list[str] = self.unseen.value
         if len(unseen) < self.probe:
-            drawn = bench.rng("probe").sample(bench.train, len(bench.train))
-            unseen = [*unseen, *(row for row in drawn if row not in unseen)]
+            shuffled = bench.rng("probe").sample(bench.train, len(bench.train))
+            unseen = [*unseen, *(row for row in shuffled if row not in unseen)]
         probed = unseen[: self.probe]
         self.unseen.assign(unseen[self.probe :])
         await bench.evaluate(state, probed, split="train")

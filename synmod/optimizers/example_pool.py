@@ -34,7 +34,7 @@ class ExamplePool(NamedTuple):
     @classmethod
     def of(cls, entries: Mapping[str, Iterable[tuple[str, Json]]]) -> ExamplePool:
         """Return the pool of rows and values by path; equal values are one entry, which has all of its rows."""
-        found: dict[str, list[Entry]] = {}
+        merged: dict[str, list[Entry]] = {}
         for path, pairs in entries.items():
             rows: dict[str, dict[str, None]] = {}
             values: dict[str, Json] = {}
@@ -42,8 +42,8 @@ class ExamplePool(NamedTuple):
                 text = dump_json(value)
                 rows.setdefault(text, {})[row] = None
                 values[text] = value
-            found[path] = [Entry(tuple(rows[text]), value) for text, value in values.items()]
-        return cls(found)
+            merged[path] = [Entry(tuple(rows[text]), value) for text, value in values.items()]
+        return cls(merged)
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> ExamplePool:
@@ -59,11 +59,11 @@ class ExamplePool(NamedTuple):
 
     def fill_rows_from(self, other: ExamplePool) -> ExamplePool:
         """Return a pool with the entries of another one for rows that this one has nothing of."""
-        found = {path: list(entries) for path, entries in self.entries.items()}
+        filled = {path: list(entries) for path, entries in self.entries.items()}
         for path, entries in other.entries.items():
-            known = {row for entry in found.get(path, ()) for row in entry.rows}
-            found.setdefault(path, []).extend(entry for entry in entries if known.isdisjoint(entry.rows))
-        return ExamplePool(found)
+            covered = {row for entry in filled.get(path, ()) for row in entry.rows}
+            filled.setdefault(path, []).extend(entry for entry in entries if covered.isdisjoint(entry.rows))
+        return ExamplePool(filled)
 
     def register(self, bench: Bench) -> None:
         """Let the bench know of which rows each entry was made, so that no train row sees its own answer.
@@ -115,11 +115,11 @@ class ExamplePool(NamedTuple):
 
     def rows_in(self, state: State) -> set[str]:
         """Return the rows that the examples of a State are made of."""
-        found: set[str] = set()
+        rows: set[str] = set()
         for path, entries in self.entries.items():
             values = {dump_json(value) for value in state[path].value}
-            found.update(entry.rows[0] for entry in entries if dump_json(entry.value) in values)
-        return found
+            rows.update(entry.rows[0] for entry in entries if dump_json(entry.value) in values)
+        return rows
 
     def with_rows(self, state: State, rows: Iterable[str], most: int) -> State:
         """Return a State whose examples are the entries of some rows: the same rows for every Variable.
@@ -132,8 +132,8 @@ class ExamplePool(NamedTuple):
         place = {row: number for number, row in enumerate(rows)}
         changes: dict[str, Json] = {}
         for path, entries in self.entries.items():
-            taken = [entry for entry in entries if entry.rows[0] in place]
-            changes[path] = [entry.value for entry in sorted(taken, key=lambda entry: place[entry.rows[0]])][:most]
+            chosen = [entry for entry in entries if entry.rows[0] in place]
+            changes[path] = [entry.value for entry in sorted(chosen, key=lambda entry: place[entry.rows[0]])][:most]
         return state.replace(changes)
 
     def with_row(self, state: State, row: str, most: int, rng: Random) -> State:
@@ -149,10 +149,10 @@ class ExamplePool(NamedTuple):
         changes: dict[str, Json] = {}
         for path, entries in self.entries.items():
             new = [entry.value for entry in entries if entry.rows[0] == row][:most]
-            kept: list[Json] = list(state[path].value)
-            for draw in draws[: max(0, len(kept) + len(new) - most)]:
-                kept.pop(int(draw * len(kept)))
-            changes[path] = [*kept, *new]
+            examples: list[Json] = list(state[path].value)
+            for draw in draws[: max(0, len(examples) + len(new) - most)]:
+                examples.pop(int(draw * len(examples)))
+            changes[path] = [*examples, *new]
         return state.replace(changes)
 
 
@@ -165,8 +165,8 @@ def examples_from_labels(bench: Bench) -> ExamplePool:
     if len(paths) != 1:
         return ExamplePool({})
     target = bench.targets[paths[0]]
-    made = [(row, _entry(target, as_json(bench.example(row).inputs), bench.target_of(row))) for row in bench.train]
-    return ExamplePool.of({paths[0]: [(row, entry) for row, entry in made if entry is not None]})
+    entries = [(row, _entry(target, as_json(bench.example(row).inputs), bench.target_of(row))) for row in bench.train]
+    return ExamplePool.of({paths[0]: [(row, entry) for row, entry in entries if entry is not None]})
 
 
 async def examples_from_fitting_labels(bench: Bench, state: State, first: int) -> ExamplePool:
@@ -211,13 +211,13 @@ async def examples_from_runs(
         threshold = ranked[-((len(ranked) + 3) // 4)] if ranked else bench.best_score
         scored = [(score, rollout) for score, rollout in scored if score > bench.best_score - bench.width]
     calls = [(rollout.id, call) for score, rollout in scored if score >= threshold for call in rollout.calls]
-    found: dict[str, list[tuple[str, Json]]] = {}
+    entries_by_path: dict[str, list[tuple[str, Json]]] = {}
     for path in _paths(bench):
         target = bench.targets[path]
         mine = [(row, call) for row, call in calls if call.path == target.module and call.error is None]
-        made = [(row, _entry(target, call.inputs, call.outputs)) for row, call in mine]
-        found[path] = [(row, entry) for row, entry in made if entry is not None]
-    return ExamplePool.of(found)
+        entries = [(row, _entry(target, call.inputs, call.outputs)) for row, call in mine]
+        entries_by_path[path] = [(row, entry) for row, entry in entries if entry is not None]
+    return ExamplePool.of(entries_by_path)
 
 
 def _paths(bench: Bench) -> list[str]:
@@ -269,9 +269,9 @@ async def draw_sets(
 
     Source: "Calibrate Before Use" (Zhao et al. 2021) on what orders do; differs: balanced by choice of the order.
     """
-    states, drawn, excess = [*states], states[1:], Counter[str]()
+    states, newest, excess = [*states], states[1:], Counter[str]()
     while len(states) < sets:
-        for rollouts in await bench.gather(*(bench.evaluate(state, bench.validation[:first]) for state in drawn)):
+        for rollouts in await bench.gather(*(bench.evaluate(state, bench.validation[:first]) for state in newest)):
             for rollout in rollouts:
                 target, outputs = bench.target_of(rollout.id, "validation"), as_json(rollout.outputs)
                 if is_object(target) and is_object(outputs):
@@ -279,10 +279,10 @@ async def draw_sets(
                     excess.update([dump_json({name: outputs.get(name) for name in target})])
         numbers = range(len(states), min(2 * len(states), sets))
         draws = [pool.random_rows(most, bench.rng(f"sets/{number}")) for number in numbers]
-        drawn = [pool.with_rows(states[0], pool.balance(rows, excess), most) for rows in draws]
-        for state in drawn:
+        newest = [pool.with_rows(states[0], pool.balance(rows, excess), most) for rows in draws]
+        for state in newest:
             bench.candidate(state, states[0], operator=operator)
-        states += drawn
+        states += newest
     return states
 
 
@@ -313,15 +313,15 @@ async def successive_halving(bench: Bench, states: Sequence[State], first: int, 
 
 def cost_of_halving(sets: int, first: int, rows: int) -> int:
     """Return the most rollouts that `halved` takes."""
-    seen, cost = min(first, rows), sets * min(first, rows)
-    while sets > 1 and seen < rows:
-        sets, before, seen = (sets + 1) // 2, seen, min(2 * seen, rows)
-        cost += sets * (seen - before)
+    size, cost = min(first, rows), sets * min(first, rows)
+    while sets > 1 and size < rows:
+        sets, before, size = (sets + 1) // 2, size, min(2 * size, rows)
+        cost += sets * (size - before)
     return cost
 
 
 def _mean(bench: Bench, state: State, ids: Sequence[str]) -> float:
     """Return the mean score of a State on some validation rows; below all where it has none."""
     scores = bench.scores(state)
-    known = mean([scores[row] for row in ids if row in scores])
-    return float("-inf") if known is None else known
+    average = mean([scores[row] for row in ids if row in scores])
+    return float("-inf") if average is None else average

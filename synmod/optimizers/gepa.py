@@ -77,8 +77,8 @@ class Gepa(Reflective):
         await bench.evaluate(bench.seed, front)
         parent = self._parent(bench, pool, front)
         batches = [rows for rows in minibatches(bench, [parent] * self.width, self.minibatch) if rows]
-        found = await bench.gather(*(evidence(bench, parent, rows) for rows in batches))
-        slots = self.assign_slots(bench, found, joint=self.idle.value >= self.joint_after)
+        evidences = await bench.gather(*(evidence(bench, parent, rows) for rows in batches))
+        slots = self.assign_slots(bench, evidences, joint=self.idle.value >= self.joint_after)
         child = await self._fuse(bench, await self.survivors(bench, slots))
         if child is not None and await self.wins(bench, child, self.block, front):
             pool.keep([*pool.members(), child.state])
@@ -95,13 +95,15 @@ class Gepa(Reflective):
         scores = [bench.scores(member) for member in members]
         fronts: list[set[int]] = []
         for row in front:
-            known = {index: of[row] for index, of in enumerate(scores) if row in of}
-            fronts.append({index for index, score in known.items() if score == max(known.values())})
+            column = {index: of[row] for index, of in enumerate(scores) if row in of}
+            fronts.append({index for index, score in column.items() if score == max(column.values())})
         survivors = set[int]().union(*fronts)
         for index in sorted(survivors, key=lambda index: pool.bound(members[index])):
-            if all(len(each & survivors) > 1 for each in fronts if index in each):
+            if all(len(leaders & survivors) > 1 for leaders in fronts if index in leaders):
                 survivors.discard(index)
-        weights = [sum(index in each for each in fronts) if index in survivors else 0 for index in range(len(members))]
+        weights = [
+            sum(index in leaders for leaders in fronts) if index in survivors else 0 for index in range(len(members))
+        ]
         return rng.choices(members, weights)[0] if survivors else members[0]
 
     async def _fuse(self, bench: Bench, survivors: Sequence[Child]) -> Child | None:
@@ -116,16 +118,16 @@ class Gepa(Reflective):
             return best
         state = parent.replace(changes)
         bench.candidate(state, *(child.state for child in joined), operator="fusion")
-        found = Evidence(parent, [row for child in survivors for row in child.found.rows], {}, ())
-        fused = Child(state, found, await minibatch_gain(bench, state, found))
+        joint = Evidence(parent, [row for child in survivors for row in child.found.rows], {}, ())
+        fused = Child(state, joint, await minibatch_gain(bench, state, joint))
         return fused if fused.gain >= best.gain else best
 
     async def _grow(self, bench: Bench, pool: Pool, front: Sequence[str]) -> State:
         """Return the candidate with the highest bound; once it has the whole front it gets one more block."""
         best = pool.best_first()[0]
-        known = bench.scores(best)
-        if all(row in known for row in front):
-            await bench.evaluate(best, [row for row in bench.validation if row not in known][: self.block])
+        scores = bench.scores(best)
+        if all(row in scores for row in front):
+            await bench.evaluate(best, [row for row in bench.validation if row not in scores][: self.block])
         return pool.best_first()[0]
 
 

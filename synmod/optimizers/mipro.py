@@ -115,29 +115,29 @@ class Mipro(Reflective):
         model = LinearScores(modules, [len(values) for values in self.choices.value.values()], bench.width)
         for observed in self.seen.value:
             model.observe(*observed)
-        drawn = self._draw(bench, model)
-        await bench.gather(*(bench.evaluate(self._combine(bench, choice), rows) for choice, rows in drawn.items()))
-        for choice, rows in drawn.items():
+        draws = self._draw(bench, model)
+        await bench.gather(*(bench.evaluate(self._combine(bench, choice), rows) for choice, rows in draws.items()))
+        for choice, rows in draws.items():
             if gains := self._gains(bench, choice, rows):
                 mean = fsum(gains) / len(gains)
                 model.observe(choice, mean, len(gains))
                 self.seen.assign([*self.seen.value, [list(choice), mean, len(gains)]])
-        expected, seen = model.weights(), dict.fromkeys(tuple(choice) for choice, _, _ in self.seen.value)
-        gains = {self._present: 0.0} | {choice: model.gain(expected, choice) for choice in seen}
+        expected, observed_choices = model.weights(), dict.fromkeys(tuple(choice) for choice, _, _ in self.seen.value)
+        gains = {self._present: 0.0} | {choice: model.gain(expected, choice) for choice in observed_choices}
         ranked = sorted(gains, key=lambda choice: -gains[choice])
         return self._end_step(bench, state, ranked)
 
     def _draw(self, bench: Bench, model: LinearScores) -> dict[Choice, list[str]]:
         """Draw combinations with rows left, and return the next rows of each."""
-        rng, drawn = bench.rng("draws"), dict[Choice, list[str]]()
+        rng, draws = bench.rng("draws"), dict[Choice, list[str]]()
         for _ in range(_REDRAWS * self.width):
             choice = model.best(model.weights(rng), rng)
             if rows := self._missing(bench, choice):
-                drawn[choice] = rows[: self.block]
+                draws[choice] = rows[: self.block]
                 bench.candidate(self._combine(bench, choice), bench.seed, operator="draw")
-            if len(drawn) == self.width:
+            if len(draws) == self.width:
                 break
-        return drawn
+        return draws
 
     def _end_step(self, bench: Bench, state: State, ranked: Sequence[Choice]) -> State:
         """Note what a step came to; return the best combination."""
@@ -201,11 +201,11 @@ class Mipro(Reflective):
                     raise TrainerError(
                         f"Mipro: proposals[{path!r}] has {faults[0].got}; its schema wants {faults[0].wanted}."
                     )
-        found = await self._sets(bench, state)
+        options = await self._sets(bench, state)
         self.tried.assign({path: [] for path in paths})
         texts = await bench.gather(*(self._texts(bench, state, path) for path in paths))
-        found |= dict(zip(paths, texts, strict=True))
-        values = {path: found[path] for path in bench.targets if len(found.get(path, ())) > 1}
+        options |= dict(zip(paths, texts, strict=True))
+        values = {path: options[path] for path in bench.targets if len(options.get(path, ())) > 1}
         if not values:
             error = bench.proposal_error
             raise TrainerError(
@@ -222,21 +222,21 @@ class Mipro(Reflective):
         if not pool:
             return {}
         pool.register(bench)
-        drawn = [pool.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
-        states = [pool.with_rows(state, rows, self.max_examples) for rows in (pool.rows, *drawn)]
+        draws = [pool.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
+        states = [pool.with_rows(state, rows, self.max_examples) for rows in (pool.rows, *draws)]
         values = {path: [each[path].value for each in (state, *states)] for path in pool.entries}
         return {path: _distinct(each)[: self.sets] for path, each in values.items()}
 
     async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
         """Return values for one path: the present one, the proposals, and what is missing from a model."""
-        given: list[Json] = [state[path].value, *_members(bench.targets[path].schema), *self.proposals.get(path, ())]
-        texts = _distinct(given)
+        own: list[Json] = [state[path].value, *_members(bench.targets[path].schema), *self.proposals.get(path, ())]
+        texts = _distinct(own)
         for number in range(self._count_values(bench, path) - len(texts)):
             self.tried.assign({**self.tried.value, path: texts[1:]})
-            found = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
-            made = await self.child(bench, found, [path], _HINTS[number % len(_HINTS)])
-            if made is not None and made[path].value not in texts:
-                texts.append(made[path].value)
+            batch = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
+            child = await self.child(bench, batch, [path], _HINTS[number % len(_HINTS)])
+            if child is not None and child[path].value not in texts:
+                texts.append(child[path].value)
         return texts
 
     def _count_values(self, bench: Bench, path: str) -> int:
@@ -326,7 +326,7 @@ class LinearScores:
             pulls.append((surprise - fsum(map(mul, pulls, factor))) / factor[-1])
         for (numbers, _, _), factor in zip(reversed(self._seen), reversed(self._factor), strict=True):
             pull = pulls.pop() / factor[-1]
-            pulls = [each - pull * share for each, share in zip(pulls, factor, strict=False)]
+            pulls = [earlier - pull * share for earlier, share in zip(pulls, factor, strict=False)]
             for number in numbers:
                 weights[number] += pull * self._prior[number][1]
         return weights
@@ -337,7 +337,7 @@ class LinearScores:
 
     def best(self, weights: Sequence[float], rng: Random) -> Choice:
         """Return the choice of the highest gain, as far as changing one dimension at a time finds it."""
-        found: list[tuple[float, Choice]] = []
+        optima: list[tuple[float, Choice]] = []
         for _ in range(_STARTS):
             choice = [int(rng.random() * size) for size in self.sizes]
             before, gain = None, self.gain(weights, choice)
@@ -347,5 +347,5 @@ class LinearScores:
                     options = [[*choice[:at], number, *choice[at + 1 :]] for number in range(size)]
                     choice = max(options, key=lambda option: self.gain(weights, option))
                 gain = self.gain(weights, choice)
-            found.append((gain, tuple(choice)))
-        return max(found)[1]
+            optima.append((gain, tuple(choice)))
+        return max(optima)[1]

@@ -81,8 +81,8 @@ class Omega(Reflective):
         mixed, parents = self._draw(bench, pool)
         batches = minibatches(bench, parents, self.minibatch)
         pairs = [(parent, rows) for parent, rows in zip(parents, batches, strict=True) if rows]
-        found = await bench.gather(*(evidence(bench, parent, rows) for parent, rows in pairs))
-        mutated = await self.survivors(bench, self.assign_slots(bench, found, joint=self.idle.value > 0))
+        evidences = await bench.gather(*(evidence(bench, parent, rows) for parent, rows in pairs))
+        mutated = await self.survivors(bench, self.assign_slots(bench, evidences, joint=self.idle.value > 0))
         children = list(dict.fromkeys([*mixed, *(child.state for child in mutated)]))
         await bench.gather(*(bench.evaluate(child, first) for child in children))
         pool.keep([*pool.members(), *children])
@@ -105,16 +105,16 @@ class Omega(Reflective):
         for number in range(self.width):
             rng = bench.rng(f"slots/{number}")
             parent = self._parent(bench, rng, members, pool)
-            others = [member for member in members if member != parent]
-            if not others or len(parent) < 2 or rng.random() >= self.crossover:
+            mates = [member for member in members if member != parent]
+            if not mates or len(parent) < 2 or rng.random() >= self.crossover:
                 parents.append(parent)
                 continue
-            other = self._parent(bench, rng, others, pool)
-            child = crossover(parent, other, [rng.random() < 0.5 for _ in parent])
+            mate = self._parent(bench, rng, mates, pool)
+            child = crossover(parent, mate, [rng.random() < 0.5 for _ in parent])
             if child in mixed or bench.knows(child):
                 bench.log("crossover", bench.seed.diff(child), "duplicate")
                 continue
-            bench.candidate(child, parent, other, operator="crossover")
+            bench.candidate(child, parent, mate, operator="crossover")
             mixed.append(child)
         return mixed, parents
 
@@ -126,8 +126,8 @@ class Omega(Reflective):
 
     async def _grow(self, bench: Bench, member: State) -> None:
         """Run a member on one more block of validation rows."""
-        known = bench.scores(member)
-        await bench.evaluate(member, [row for row in bench.validation if row not in known][: self.block])
+        scores = bench.scores(member)
+        await bench.evaluate(member, [row for row in bench.validation if row not in scores][: self.block])
 
     def _select_survivors(self, pool: Pool) -> list[State]:
         """Return the members that are furthest from their nearest better ones, oldest first; the best always."""
@@ -137,8 +137,8 @@ class Omega(Reflective):
         for place, member in enumerate(ranked):
             near = sorted(_distance(counts[place], better) for better in counts[:place])[: self.neighbours]
             fitness[member] = fsum(near) / len(near) if near else inf
-        kept = set(sorted(ranked, key=lambda member: -fitness[member])[: self.population])
-        return [member for member in pool.members() if member in kept]
+        survivors = set(sorted(ranked, key=lambda member: -fitness[member])[: self.population])
+        return [member for member in pool.members() if member in survivors]
 
 
 def _features(state: State) -> Counter[str]:

@@ -57,18 +57,18 @@ class Reflect(Reflective):
     async def update(self, state: State, feedback: FeedbackByPath, bench: Bench) -> State:
         """Take one step; return the child if it is kept."""
         proved = self.accept == "gain"
-        found = await evidence(bench, state, bench.batch) if proved else self._read_batch(bench, state, feedback)
+        batch = await evidence(bench, state, bench.batch) if proved else self._read_batch(bench, state, feedback)
         child = None
-        if not found.blame:
+        if not batch.blame:
             bench.log("reflect", [], "perfect", rows=len(bench.batch))
         elif proved:
-            survivors = await self.survivors(bench, [(found, found.blame)])
+            survivors = await self.survivors(bench, [(batch, batch.blame)])
             child = survivors[0].state if survivors and await self.wins(bench, survivors[0], self.block) else None
         else:
-            child = await self.child(bench, found, found.blame)
+            child = await self.child(bench, batch, batch.blame)
             if child is not None:
-                bench.log("reflect", found.blame, "accepted")
-                self.remember(Child(child, found, 0.0), accepted=True)
+                bench.log("reflect", batch.blame, "accepted")
+                self.remember(Child(child, batch, 0.0), accepted=True)
         self.note(child is not None)
         return state if child is None else child
 

@@ -76,8 +76,8 @@ def minibatches(bench: Bench, parents: Sequence[State], size: int) -> list[list[
     rows = bench.rng("minibatches").sample(bench.train, len(bench.train))
     batches: list[list[str]] = []
     for parent in parents:
-        known = bench.scores(parent, "train")
-        failing = {row: None for row in rows if known.get(row, bench.best_score) < bench.best_score}
+        scores = bench.scores(parent, "train")
+        failing = {row: None for row in rows if scores.get(row, bench.best_score) < bench.best_score}
         first = list(failing)[: size // 2]
         rest = [row for row in rows if row not in failing] + list(failing)[size // 2 :]
         batches.append(first + rest[: size - len(first)])
@@ -158,14 +158,14 @@ class Reflective(Optimizer):
             found: The evidence of each slot.
             joint: Whether every second slot mends all its blamed paths in one child.
         """
-        taken: set[str] = set()
+        assigned: set[str] = set()
         slots: list[tuple[Evidence, Sequence[str]]] = []
         for number, each in enumerate(found):
             if not each.blame:
                 bench.log("reflect", [], "perfect", rows=len(each.rows))
             else:
-                free = [] if joint and number % 2 else [path for path in each.blame if path not in taken][:1]
-                taken.update(free)
+                free = [] if joint and number % 2 else [path for path in each.blame if path not in assigned][:1]
+                assigned.update(free)
                 slots.append((each, free or each.blame))
         return slots
 
@@ -176,8 +176,8 @@ class Reflective(Optimizer):
             state = await self.child(bench, found, paths)
             return None if state is None else Child(state, found, await minibatch_gain(bench, state, found))
 
-        made = await bench.gather(*(test(*slot) for slot in slots))
-        children = [child for child in made if child is not None]
+        tested = await bench.gather(*(test(*slot) for slot in slots))
+        children = [child for child in tested if child is not None]
         for child in children:
             if child.gain <= 0:
                 bench.log("reflect", child.changes, "no_gain", child.gain, len(child.found.rows))
@@ -208,10 +208,10 @@ class Reflective(Optimizer):
     def remember(self, child: Child, *, accepted: bool) -> None:
         """Note the values of a child that are not its parent's, for the next questions."""
         for memory in (self.tried, self.accepted) if accepted else (self.tried,):
-            known = dict(memory.value)
+            values = dict(memory.value)
             for path, value in child.changes.items():
-                known[path] = [*known.get(path, []), value][-_REMEMBERED:]
-            memory.assign(known)
+                values[path] = [*values.get(path, []), value][-_REMEMBERED:]
+            memory.assign(values)
 
 
 # -- the candidates that an optimizer keeps ----------------------------------------------------------------------------
@@ -232,12 +232,12 @@ class Pool:
     def members(self) -> list[State]:
         """Return the candidates, oldest first: the seed alone, before others are kept."""
         values: list[dict[str, Json]] = self._kept.value or [{}]
-        return [self._bench.seed.replace(each) for each in values]
+        return [self._bench.seed.replace(changes) for changes in values]
 
     def keep(self, members: Iterable[State]) -> None:
         """Keep these candidates, each once, and no others."""
         changes = (self._bench.seed.diff(state) for state in dict.fromkeys(members))
-        self._kept.assign([{path: leaf.value for path, (_, leaf) in each.items() if leaf} for each in changes])
+        self._kept.assign([{path: leaf.value for path, (_, leaf) in change.items() if leaf} for change in changes])
 
     def bound(self, state: State) -> float:
         """Return the lower bound of a candidate's mean score on validation rows; without rows that of the worst."""
