@@ -15,7 +15,7 @@ from synmod.leaves import __version__, did_you_mean, scrub
 from . import programs, project, servers
 
 _ON_PROGRAMS = (programs.show, programs.run_program, programs.evaluate, programs.fit, programs.diff)
-_COMMANDS: Final[tuple[click.Command, ...]] = (project.init, *_ON_PROGRAMS, servers.serve, servers.mcp)
+_COMMANDS: Final[tuple[click.Command, ...]] = (project.init, *_ON_PROGRAMS, servers.serve, servers.mcp, servers.runs)
 
 
 class _Commands(click.Group):

@@ -6,17 +6,20 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial, wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 import click
 
 from synmod import data, errors, lm, saving, scope, tree
 from synmod.flow import run as run_async
+from synmod.journal import Run, durable
 from synmod.leaves import did_you_mean, is_object, snake_case, thaw
 from synmod.module import Module
+from synmod.scope import Question
 from synmod.serving.endpoints import ServedProgram, outputs_json
 from synmod.train import evaluate as evaluate_rows, load_examples
 from synmod.train.examples import rows_without_targets
@@ -161,14 +164,49 @@ def run_program(opener: Opener, file: str, inputs: str | None, stream: bool, tra
             if inputs is None:
                 return run_async(_run_rows, program, **options)
             text = sys.stdin.buffer.read().decode("utf-8", "replace") if inputs == "-" else str(inputs)
-            print_json(outputs_json(run_async(_run_once, program, read_json(text, "the input"), stream)))
+            inputs_json = read_json(text, "the input")
+            print_json(outputs_json(_run_asking(program, inputs_json, stream, options["run"])))
             return 0
         finally:
             if tracer is not None:
                 tracer.to_html(trace)
 
 
-async def _run_once(program: Module, json_inputs: Any, streams: bool) -> Any:
+def _run_asking(program: Module, inputs: Any, streams: bool, folder: str | None) -> Any:
+    """Return what a program returns; a question is asked on the terminal.
+
+    Raises:
+        click.ClickException: There is no terminal.
+    """
+    is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    with TemporaryDirectory() if folder is None and is_terminal else nullcontext(folder) as run:
+        while True:
+            try:
+                return run_async(_run_once, program, inputs, streams, run)
+            except errors.Paused as pause:
+                question = pause.questions[0]
+                if not is_terminal:
+                    place = Path(folder or "DIR")
+                    line = f"synmod runs {place.parent} answer {place.name} {question.id} VALUE, and this line again"
+                    hint = line if folder else f"add --run DIR, then {line}"
+                    raise click.ClickException(f"waiting for the answer to {question.text!r}: {hint}.") from None
+                shown = "" if question.value is None else f" {json.dumps(thaw(question.value), ensure_ascii=False)}"
+                text = click.prompt(f"{question.text}{shown} ({json.dumps(question.schema)})", err=True)
+                Run(str(run)).answer(question.id, read_answer(question, text))
+
+
+def read_answer(question: Question, text: str) -> Any:
+    """Return the answer in a text: as it is where the schema takes only texts, JSON otherwise."""
+    return text if question.schema.get("type") == "string" else read_json(text, "the answer")
+
+
+async def _run_once(program: Module, json_inputs: Any, streams: bool, folder: str | None) -> Any:
+    """Return what a program returns; write the pieces of its answer to standard error."""
+    async with nullcontext() if folder is None else durable(folder):
+        return await _run_streamed(program, json_inputs, streams)
+
+
+async def _run_streamed(program: Module, json_inputs: Any, streams: bool) -> Any:
     """Return what a program returns; write the pieces of its answer to standard error."""
     served = ServedProgram("program", program)
     inputs = served.read_inputs(json_inputs)

@@ -1,4 +1,4 @@
-"""The commands that serve programs: serve, mcp."""
+"""The commands that serve programs: serve, mcp; and the one on their durable runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from typing import Any
 import click
 
 from synmod.flow import run as run_async
+from synmod.journal import Run
+from synmod.leaves import did_you_mean
 from synmod.scope import hooks_lib
 from synmod.serving import mcp_server, serve as make_app
+from synmod.serving.durable_runs import record_of
 
-from .programs import Opener, opens_programs
+from .programs import Opener, opens_programs, print_json, read_answer
 
 
 def _open_programs(opener: Opener, files: tuple[str, ...]) -> dict[str, Any]:
@@ -47,6 +50,7 @@ def _read_budget(_context: Any, _parameter: Any, values: tuple[str, ...]) -> Map
 @click.argument("files", nargs=-1, required=True, metavar="FILE [NAME=FILE]...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 for any free port.")
+@click.option("--runs", type=click.Path(file_okay=False), help="The folder of durable runs.")
 @click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Calls that run at once.")
 @click.option("--queue", type=click.IntRange(0), default=256, show_default=True, help="Calls that wait.")
 @click.option(
@@ -108,3 +112,30 @@ def mcp(opener: Opener, files: tuple[str, ...]) -> None:
         os.dup2(wire, 1)
         os.close(wire)
     run_async(serve_stdio, server)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.argument("answer", nargs=-1, metavar="[answer ID QUESTION VALUE]")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of a failure.")
+def runs(folder: str, answer: tuple[str, ...]) -> None:
+    """Show the durable runs of a folder, a line each; or answer an open question of one of them."""
+    if answer and (len(answer) != 4 or answer[0] != "answer"):
+        raise click.UsageError("write: synmod runs DIR answer ID QUESTION VALUE.")
+    folders = [path.parent for path in sorted(Path(folder).glob("*/run.json"))]
+    if not answer:
+        for path in folders:
+            run = Run(path)
+            questions = [question.to_json() for question in run.waiting]
+            served = record_of(path) if (path / "request.json").exists() else {"id": path.name}
+            state = served.get("state", "waiting" if questions else "begun")
+            print_json({**served, "state": state, "questions": questions, "usage": vars(run.usage)})
+        return
+    _, run_id, name, value = answer
+    run = Run(Path(folder, run_id))
+    if Path(folder, run_id) not in folders:
+        raise click.UsageError(f"there is no run {run_id!r}.{did_you_mean(run_id, [path.name for path in folders])}")
+    questions = {question.id: question for question in run.waiting}
+    if name not in questions:
+        raise click.UsageError(f"the question {name!r} is not open.{did_you_mean(name, questions)}")
+    run.answer(name, read_answer(questions[name], value))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from synmod import errors, lm, scope
@@ -13,8 +15,9 @@ from synmod.scope.frame import ambient
 from . import pages
 from .chat import answer_chat, list_models
 from .doors import Doors
+from .durable_runs import DurableRuns, answer_run, begin_run, cancel_run, send_run_events, show_runs
 from .endpoints import ServedProgram, endpoints_from, find_endpoint, outputs_json
-from .exchange import Exchange
+from .exchange import Exchange, event_of
 from .load import Counters, Places
 from .refusals import CLIENT_LEFT, ClientLeft, GoingDown, Refusal, refusal_of, refuse_inputs
 
@@ -39,7 +42,9 @@ class Application:
         self.timeout_s: float = settings["timeout_s"]
         self._budget: Mapping[str, Any] | None = settings["budget"]
         self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
-        self.in_flight: set[Exchange] = set()
+        self.in_flight: set[Any] = set()
+        folder, most = settings["runs"], settings["concurrency"]
+        self._runs = None if folder is None else DurableRuns(self, Path(folder), most)
         self.is_stopping = False
 
     async def __call__(self, asgi: Any, receive: Any, send: Any) -> None:
@@ -49,6 +54,8 @@ class Application:
         elif asgi["type"] == "lifespan":
             for what in ("startup", "shutdown"):
                 await receive()
+                if self._runs is not None:
+                    (self._runs.start if what == "startup" else self._runs.stop)()
                 await send({"type": f"lifespan.{what}.complete"})
         else:
             await receive()
@@ -138,6 +145,17 @@ class Application:
         except errors.SchemaError as error:
             raise refuse_inputs(error) from None
 
+    def open_runs(self) -> DurableRuns:
+        """Return the durable runs, which go on from the first request at the latest.
+
+        Raises:
+            Refusal: The server has no folder for runs.
+        """
+        if self._runs is None:
+            raise Refusal(404, "The server keeps no runs; give it a folder with runs= or --runs.")
+        self._runs.start()
+        return self._runs
+
     def begin_to_stop(self) -> None:
         """Refuse new calls from now on."""
         self.is_stopping = True
@@ -148,11 +166,9 @@ class Application:
             x.stop()
 
 
-def serve(
-    program: Any, *, token: str | bool | None, hosts: Any, cors: Any, concurrency: int, queue: int, **settings: Any
-) -> Any:
+def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, queue: int, **settings: Any) -> Any:
     """Return the application, behind Starlette's middleware for pages of other origins if there are any."""
-    app = Application(program, Doors(token, hosts, cors), Places(concurrency, queue), **settings)
+    app = Application(program, Doors(token, hosts, cors), Places(settings["concurrency"], queue), **settings)
     if not cors:
         return app
     from starlette.middleware.cors import CORSMiddleware
@@ -181,12 +197,11 @@ async def _stream(app: Application, x: Exchange, name: str | None) -> None:
     endpoint, inputs = await app.read_call(x, name)
 
     async def work() -> Any:
-        async with app.place(x), lm.stream(endpoint.call, inputs) as source:
+        async with app.place(x), lm.stream(endpoint.call, inputs, events=True) as source:
             answering = {module.path for module in endpoint.answering}
-            async for chunk in x.read_patiently(source):
-                if app.details or chunk.path in answering:
-                    of_call = {"path": chunk.path} if app.details else {}
-                    await x.send_event("chunk", {"text": chunk.text, "partial": chunk.partial, **of_call})
+            async for item in x.read_patiently(source):
+                if (event := event_of(item, answering, details=app.details)) is not None:
+                    await (x.send_event if isinstance(item, lm.LMChunk | scope.Emitted) else x.send_call_event)(*event)
         return source.result
 
     outputs = await x.run_attended(work)
@@ -235,13 +250,16 @@ _ROUTES: Final[dict[str, dict[str, Handler]]] = {
     "/v1/chat/completions": {"POST": answer_chat},
     "/v1/models": {"GET": list_models},
     "/mcp": {"POST": _mcp},
+    "/runs": {"POST": begin_run, "GET": show_runs, "DELETE": cancel_run},
+    "/runs/answers": {"POST": answer_run},
+    "/runs/events": {"GET": send_run_events},
     "/openapi.json": {"GET": _openapi},
     "/health": {"GET": _health},
     "/ready": {"GET": _ready},
     "/metrics": {"GET": _metrics},
 }
-_NAMED: Final = {"/call", "/stream"}
-"""Routes that the name of a program may follow."""
+_PATH: Final = re.compile(r"(/call|/stream|/runs)/([^/]+)(/answers|/events)?")
+"""Paths with the name of a program, or the id of a run."""
 
 
 def _find_handler(x: Exchange) -> tuple[Handler, str | None]:
@@ -250,11 +268,10 @@ def _find_handler(x: Exchange) -> tuple[Handler, str | None]:
     Raises:
         Refusal: The path is unknown, or does not take the method.
     """
-    route, name = x.path, None
-    if route not in _ROUTES:
-        route, _, name = route.rpartition("/")
-        if route not in _NAMED:
-            raise Refusal(404, f"There is nothing at {x.path[:200]!r}.")
+    match = _PATH.fullmatch(x.path)
+    route, name = (x.path, None) if match is None else (match[1] + (match[3] or ""), match[2])
+    if route not in _ROUTES or (match is None and route in ("/runs/answers", "/runs/events")):
+        raise Refusal(404, f"There is nothing at {x.path[:200]!r}.")
     x.route = route
     methods = _ROUTES[route]
     method = "GET" if x.scope["method"] == "HEAD" else x.scope["method"]

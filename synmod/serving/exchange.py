@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from synmod.errors import DataError
 from synmod.leaves import Json, aio, parse_json
-from synmod.scope import Usage
+from synmod.lm import LMChunk
+from synmod.scope import Emitted, Usage
+from synmod.scope.hooks import CallEnd
+from synmod.scope.tracing import plain
 
 from .refusals import ClientLeft, GoingDown, Refusal
 
@@ -18,6 +21,9 @@ T = TypeVar("T")
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _PING_S: Final = 15.0
 """How long an event stream is silent before a comment keeps its connection open."""
+_HOLD_S: Final = 1.0
+"""How long events of calls wait for the first piece of the answer."""
+_MOST_EARLY: Final = 100
 _LAST_WORDS_S: Final = 1.0
 """How long the last event of a failed stream may take: its reader may have stopped to read."""
 
@@ -37,7 +43,8 @@ class Exchange:
 
     Attributes:
         headers: The headers of the request, names in lower case.
-        path: The path below the place where the application is mounted.
+        path, root: The path below the place where the application is mounted, and that place.
+        json: The body, once it was read.
         request_id: The client's `x-request-id`, or a new one.
         route, program: The labels of the metrics.
         status: The status of the answer, 0 before it begins.
@@ -52,18 +59,20 @@ class Exchange:
         self.headers = dict(pairs)
         if sum(name == "host" for name, _ in pairs) > 1:
             self.headers["host"] = ""
-        path, root = scope["path"], scope.get("root_path", "")
-        self.path = path[len(root) :] or "/" if root and path.startswith(root) else path
+        path, self.root = scope["path"], scope.get("root_path", "")
+        self.path = path[len(self.root) :] or "/" if self.root and path.startswith(self.root) else path
         sent_id = self.headers.get("x-request-id", "")
         self.request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex
         self.route = self.program = ""
         self.status = 0
         self.usage: Usage | None = None
+        self.json: Json = None
         self.event: Callable[[str, Any], bytes] = _event
         self.failure: Callable[[Refusal], Any] = lambda refusal: refusal.problem(self.request_id)
         if self.path.startswith("/v1/"):
             self.event, self.failure = _data, Refusal.openai_error
         self._group: aio.task_group | None = None
+        self._early: list[bytes] = []  # events that wait for the first piece of the answer
 
     # -- the request --------------------------------------------------------------------------------------------------
 
@@ -97,7 +106,8 @@ class Exchange:
         if self.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "The body must have the content type application/json.")
         try:
-            return parse_json(await self.read_body(most))
+            self.json = parse_json(await self.read_body(most))
+            return self.json
         except DataError as error:
             raise Refusal(400, f"The body is not JSON that can be read: {error}"[:500]) from None
 
@@ -152,8 +162,16 @@ class Exchange:
         """Send an event, and before the first one the head of the answer."""
         await self.send_raw_event(self.event(name, body))
 
+    async def send_call_event(self, name: str, body: Any) -> None:
+        """Send an event about a call; the first ones wait a moment, so that an early failure still has its status."""
+        if self.status or len(self._early) == _MOST_EARLY:
+            await self.send_event(name, body)
+        else:
+            self._early.append(self.event(name, body))
+
     async def send_raw_event(self, event: bytes) -> None:
         """Send the bytes of an event, and before the first one the head of the answer."""
+        event, self._early = b"".join([*self._early, event]), []
         if not self.status:
             await self.begin(200, {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"})
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
@@ -162,10 +180,10 @@ class Exchange:
         """Yield the pieces of a stream; a comment keeps the connection open where none arrives for a while."""
         while True:
             piece: T | None = None
-            with aio.deadline_scope(_PING_S) as wait:
+            with aio.deadline_scope(_HOLD_S if self._early else _PING_S) as wait:
                 piece = await anext(source, None)
             if wait.expired:
-                await self.send_raw_event(b": ping\n\n")
+                await self.send_raw_event(b"" if self._early else b": ping\n\n")
             elif piece is None:
                 return
             else:
@@ -210,6 +228,27 @@ def _event(name: str, body: Any) -> bytes:
 def _data(_name: str, body: Any) -> bytes:
     """Return a server-sent event without a name, as OpenAI's are."""
     return b"data: %s\n\n" % to_bytes(body)
+
+
+def event_of(item: Any, answering: Collection[str], *, details: bool) -> tuple[str, Any] | None:
+    """Return the name and the JSON of an item of a stream with events; None for what is not shown.
+
+    Args:
+        item: A piece of a reply, the begin or end of a call, or what `sm.emit` reports.
+        answering: The paths of the modules whose model calls answer.
+        details: Whether inputs and outputs of inner calls, and the pieces of other calls, are shown.
+    """
+    if isinstance(item, LMChunk):
+        of_call = {"path": item.path} if details else {}
+        chunk = {"text": item.text, "partial": item.partial, **of_call}
+        return ("chunk", chunk) if details or item.path in answering else None
+    if isinstance(item, Emitted):
+        return "event", {"path": item.path, "topic": item.topic, "value": item.value}
+    about = {"path": item.path, "name": item.name, "phase": item.phase}
+    if isinstance(item, CallEnd):
+        shown = {"outputs": plain(item.outputs)} if details else {}
+        return "event", {**about, "elapsed_s": item.elapsed_s, "failed": item.exception is not None, **shown}
+    return "event", {**about, **({"inputs": plain([*item.inputs, item.kwargs])} if details else {})}
 
 
 async def _raise_going_down() -> None:

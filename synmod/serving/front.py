@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import check_int, check_number, checks_keywords
+from synmod.leaves import check_int, check_number, checks_keywords, path_text
 from synmod.scope import Hook, budget as budget_block
 
 from .endpoints import endpoints_from
@@ -20,6 +21,7 @@ def serve(
     token: str | bool | None = None,
     hosts: Collection[str] = (),
     cors: Collection[str] = (),
+    runs: str | os.PathLike[str] | None = None,
     concurrency: int = 64,
     queue: int = 256,
     timeout_s: float = 150,
@@ -40,6 +42,7 @@ def serve(
             `SYNMOD_TOKEN`, without which only requests on a loopback address are answered; False for none.
         hosts: Names, beside those of the loopback, under which the server may be reached.
         cors: Origins, beside its own, whose pages may call it, such as `["https://shop.example"]`.
+        runs: The folder of durable runs, which go on after a restart; None for a server without them.
         concurrency: How many calls run at once.
         queue: How many more wait; the rest gets a 429.
         timeout_s: Seconds for a request, its wait included.
@@ -79,6 +82,7 @@ def serve(
         token=token,
         hosts=hosts,
         cors=cors,
+        runs=None if runs is None else path_text(runs),
         concurrency=check_int("serve: concurrency", concurrency),
         queue=check_int("serve: queue", queue, 0),
         timeout_s=check_number("serve: timeout_s", timeout_s, 0, inf),

@@ -57,7 +57,7 @@ def run_server(app: Any, listener: socket.socket, grace_s: float) -> None:
     """
     config = uvicorn.Config(
         app,
-        lifespan="off",
+        lifespan="on",
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -73,6 +73,9 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
         return error
     if isinstance(error, errors.GuardError):
         return Refusal(422, scrub(str(error)))
+    if isinstance(error, errors.Paused):
+        questions = [question.to_json() for question in error.questions]
+        return Refusal(409, "The program asks a person; start it as a run: POST /runs.", questions=questions)
     if isinstance(error, errors.BudgetExceeded) and error.account in budgets:
         return Refusal(422, "The budget of the request is spent.")
     if isinstance(error, errors.DeadlineExceeded):

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -37,7 +39,6 @@ def shop(tmp_path, monkeypatch):
     Path("shop.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     import importlib
-    import sys
 
     sys.modules.pop("shop", None)
     shop = importlib.import_module("shop")
@@ -163,6 +164,51 @@ def test_the_openai_sdk(shop):
             wrong.models.list()
         client.close()
         wrong.close()
+
+
+CLERK = """
+import synmod as sm
+@sm.register(package="clerk")
+class Order(sm.DataModel):
+    text: str
+@sm.register(package="clerk")
+async def handle(inputs: Order) -> Order:
+    sent = await sm.ask("Send it?", inputs)
+    return Order(text=f"{inputs['text']} {sent}")
+"""
+
+
+def test_a_run_is_answered_by_the_command_after_a_kill(shop, tmp_path, synmod):
+    """`kill -9`, `synmod runs`, an answer from outside, another server: the run ends."""
+    Path("clerk.py").write_text(CLERK)
+    program = "import clerk, synmod as sm; sm.Sequential([sm.Input(clerk.Order), sm.Lambda(clerk.handle)])"
+    subprocess.run([sys.executable, "-c", program + ".save('clerk.json')"], check=True)
+    line = ("clerk.json", "--import", "clerk", "--runs", "runs")
+    with served(*line) as (address, _):
+        run_id = json.loads(ask(address, "/runs", {"text": "x"})[1])["id"]
+        while json.loads(ask(address, f"/runs/{run_id}")[1])["state"] != "waiting":
+            pass
+    status, out, _ = synmod("runs", "runs")
+    shown = json.loads(out)
+    assert (status, shown["state"], shown["questions"][0]["text"]) == (0, "waiting", "Send it?")
+    question = shown["questions"][0]["id"]
+    assert synmod("runs", "runs", "answer", run_id, question, "maybe")[0] == 2
+    assert synmod("runs", "runs", "answer", run_id, question[:-1], "true")[0] == 2
+    assert synmod("runs", "runs", "answer", run_id, question, "true") == (0, "", "")
+    with served(*line) as (address, process):
+        while (record := json.loads(ask(address, f"/runs/{run_id}")[1]))["state"] != "done":
+            pass
+        assert record["outputs"] == {"text": "x True"}
+        process.terminate()
+        assert process.wait(5) == 0
+    status, out, err = synmod("run", "clerk.json", '{"text": "y"}', "--import", "clerk", "--run", "mine/y")
+    assert status == 1
+    command = re.search(r"synmod (runs mine answer y \w+) VALUE", err)[1].split()
+    assert synmod(*command, "false")[0] == 0
+    assert (
+        synmod("run", "clerk.json", '{"text": "y"}', "--import", "clerk", "--run", "mine/y")[1]
+        == '{"text": "y False"}\n'
+    )
 
 
 def test_a_port_that_is_taken(shop):

@@ -132,6 +132,29 @@ async def test_many_at_once_are_neither_lost_nor_mixed_up(count):
     assert asyncio.all_tasks() == before
 
 
+async def test_a_stream_shows_calls_and_what_is_emitted():
+    """Of calls path, name, phase and elapsed; inputs, outputs and other calls' pieces only with details."""
+
+    class Two(sm.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.outer = (answering(lambda _: '{"answer": "secret"}', name=name) for name in ("one", "two"))
+
+        async def call(self, inputs: Question) -> Question:
+            sm.emit("step", 1)
+            await self.inner(inputs)
+            await self.outer(inputs)
+            return inputs
+
+    x = await post(sm.serve(Two()), "/stream", {"text": "x"})
+    assert ("event", {"path": "", "topic": "step", "value": 1}) in x.events
+    ends = [body for name, body in x.events if name == "event" and "elapsed_s" in body]
+    assert {"inner", "outer", ""} <= {body["path"] for body in ends}
+    assert b"secret" not in x.content
+    x = await post(sm.serve(Two(), details=True), "/stream", {"text": "x"})
+    assert b"secret" in x.content
+
+
 @pytest.mark.slow
 async def test_clients_over_sockets():
     """Under uvicorn: answers, and a closed connection that cancels its call."""

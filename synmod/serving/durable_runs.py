@@ -1,0 +1,328 @@
+"""Durable runs over HTTP: a folder each, driven in the background, answered by people, gone on with after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from synmod import errors, lm
+from synmod.data import declare, validate
+from synmod.journal import Run, durable
+from synmod.leaves import aio, is_object, make_folder, wall_time, write_atomic
+
+from .endpoints import ServedProgram, outputs_json
+from .exchange import Exchange, event_of, to_bytes
+from .load import Places
+from .refusals import Refusal, refusal_of, refuse_inputs
+
+if TYPE_CHECKING:
+    from .app import Application
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LOOK_S: Final = 1.0
+"""How often waiting runs are looked at: another process may have answered."""
+_MOST_EVENTS: Final = 10_000
+_DIGITS: Final = 18
+_PING: Final = 15
+"""After how many looks without an event a comment keeps a connection open."""
+
+
+def records(folder: Path, state: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the records of the runs in a folder, newest first; of one state unless that is None."""
+    found = [record_of(path.parent) for path in folder.glob("*/request.json")]
+    newest = sorted(found, key=lambda record: (record["created"], record["id"]), reverse=True)
+    yield from (record for record in newest if state in (None, record["state"]))
+
+
+def record_of(folder: Path, state: str = "queued") -> dict[str, Any]:
+    """Return what is known of a run; `state` is that of one that neither ended nor waits."""
+    run = Run(folder)
+    request: Any = json.loads((folder / "request.json").read_bytes())
+    result: Any = json.loads(_read(folder / "result.json") or b"{}")
+    begun = not result and (folder / "journal.db").exists()
+    questions = [question.to_json() for question in run.waiting] if begun else []
+    state = "waiting" if questions and state == "queued" else state
+    known = {"state": state, "outputs": None, "problem": None, "usage": vars(run.usage) if begun else None, **result}
+    about = {"id": folder.name, "program": request["program"], "created": request["created"]}
+    return {**about, **known, "questions": questions}
+
+
+def _read(file: Path) -> bytes:
+    """Return the bytes of a file; none where it is missing."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+class _Live:
+    """A run that this process drives.
+
+    Attributes:
+        state: `queued` or `running`.
+        events: The last events, each with its number and name.
+        arrival: Where readers of its events wait.
+        task: What drives it.
+    """
+
+    def __init__(self) -> None:
+        self.state = "queued"
+        self.events: deque[tuple[int, str, Any]] = deque(maxlen=_MOST_EVENTS)
+        self.count = 0
+        self.arrival = aio.Gate()
+        self.task: asyncio.Task[None] | None = None
+
+    def add(self, name: str, body: Any) -> None:
+        """Add an event."""
+        self.count += 1
+        self.events.append((self.count, name, body))
+        self.arrival.wake_all()
+
+    def stop(self) -> None:
+        """Cancel the task; its records stay."""
+        if self.task is not None:
+            self.task.cancel()
+
+
+class DurableRuns:
+    """The runs of a server, each in a subfolder with its request, its journal and its result.
+
+    Args:
+        app: The application.
+        folder: Where the runs are.
+        concurrency: How many run at once.
+    """
+
+    def __init__(self, app: Application, folder: Path, concurrency: int) -> None:
+        make_folder(folder)
+        self._app, self.folder = app, folder
+        self._places = Places(concurrency, 10**9)
+        self._context = contextvars.copy_context()  # that of the application: a run outlives its request
+        self._live: dict[str, _Live] = {}
+        self._waiting: dict[str, frozenset[str]] = {}  # the open questions of each run that waits
+        self._watcher: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Go on with the runs that did not end, once per process."""
+        if self._watcher is None:
+            self._watcher = self._spawn(self._watch())
+            for record in records(self.folder):
+                if record["state"] == "waiting":
+                    self._waiting[record["id"]] = frozenset(question["id"] for question in record["questions"])
+                elif record["state"] == "queued":
+                    self._drive(record["id"])
+
+    def stop(self) -> None:
+        """Cancel what runs here; another start goes on."""
+        for live in [*self._live.values()]:
+            live.stop()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        """Start a task in a copy of the context of the application."""
+        return asyncio.get_running_loop().create_task(work, context=self._context.copy())
+
+    async def _watch(self) -> None:
+        """Go on with runs whose questions another process has answered."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for run_id, known in [*self._waiting.items()]:
+                if await aio.to_thread(_open_questions, self.folder / run_id) != known:
+                    self._drive(run_id)
+
+    def _drive(self, run_id: str) -> None:
+        """Run a run, or go on with it."""
+        self._waiting.pop(run_id, None)
+        live = self._live.setdefault(run_id, _Live())
+        if live.task is None:
+            live.task = self._spawn(self._run(run_id, live))
+
+    async def _run(self, run_id: str, live: _Live) -> None:
+        """Run a run until it ends, pauses or is cancelled."""
+        folder = self.folder / run_id
+        request: Any = json.loads((folder / "request.json").read_bytes())
+        self._app.in_flight.add(live)
+        try:
+            async with self._places.take():
+                if self._app.is_stopping:
+                    return
+                async with durable(folder):
+                    live.state = "running"
+                    outputs = outputs_json(await self._call(request, live))
+            self._end(run_id, {"state": "done", "outputs": outputs})
+        except errors.Paused as pause:
+            self._waiting[run_id] = frozenset(question.id for question in pause.questions)
+            live.add("waiting", {"questions": [question.to_json() for question in pause.questions]})
+        except Exception as error:  # noqa: BLE001  # each becomes the result of the run
+            if live.state == "queued" and isinstance(error, errors.RunError):  # another process holds it
+                self._waiting[run_id] = frozenset({""})
+            else:
+                self._end(run_id, {"state": "failed", "problem": refusal_of(error, run_id).problem(run_id)})
+        finally:
+            self._app.in_flight.discard(live)
+            live.state, live.task = "queued", None
+            if run_id not in self._waiting:
+                self._live.pop(run_id, None)
+            live.arrival.wake_all()
+
+    async def _call(self, request: Mapping[str, Any], live: _Live) -> Any:
+        """Return what the program of a run returns; note its events."""
+        program = self._app.programs.get(request["program"])
+        if program is None:
+            raise Refusal(500, "The server has no program of this name any more.")
+        answering = {module.path for module in program.answering}
+        async with lm.stream(program.call, program.read_inputs(request["inputs"]), events=True) as source:
+            async for item in source:
+                if (event := event_of(item, answering, details=self._app.details)) is not None:
+                    live.add(*event)
+        return source.result
+
+    def _end(self, run_id: str, result: Mapping[str, Any]) -> None:
+        """Write the result of a run, unless it has one."""
+        folder = self.folder / run_id
+        if not (folder / "result.json").exists():
+            write_atomic(folder / "result.json", to_bytes({**result, "usage": vars(Run(folder).usage)}))
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def begin(self, program: ServedProgram, inputs: Any, key: str | None) -> str:
+        """Make a run and start it, or find that of the same key; return its id.
+
+        Raises:
+            Refusal: The key is that of a run with other inputs.
+        """
+        run_id = token_hex(16) if key is None else sha256(key.encode()).hexdigest()[:32]
+        request = {"program": program.name, "inputs": inputs}
+        file = self.folder / run_id / "request.json"
+        if text := _read(file):
+            if {**json.loads(text), "created": None} != {**request, "created": None}:
+                raise Refusal(422, "The Idempotency-Key is that of a run with other inputs.")
+            return run_id
+        created = datetime.fromtimestamp(wall_time(), UTC).isoformat()
+        write_atomic(file, to_bytes({**request, "created": created}))
+        self._drive(run_id)
+        return run_id
+
+    def record(self, run_id: str | None) -> dict[str, Any]:
+        """Return what is known of a run.
+
+        Raises:
+            Refusal: There is none.
+        """
+        if run_id is None or not _ID.fullmatch(run_id) or not (self.folder / run_id / "request.json").is_file():
+            raise Refusal(404, "There is no run of this id.")
+        live = self._live.get(run_id)
+        return record_of(self.folder / run_id, "queued" if live is None else live.state)
+
+    def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
+        """Answer questions of a run, all or none, and go on with it.
+
+        Raises:
+            Refusal: A question is not open, or an answer does not fit.
+        """
+        questions = {question["id"]: question for question in self.record(run_id)["questions"]}
+        if unknown := [name for name in values if name not in questions]:
+            raise Refusal(409, f"The question {unknown[0][:100]!r} is not open.")
+        try:
+            for name, value in values.items():
+                validate(declare(questions[name]["schema"], root="any"), value, "the answer")
+        except errors.SchemaError as error:
+            raise refuse_inputs(error) from None
+        run = Run(self.folder / run_id)
+        for name, value in values.items():
+            run.answer(name, value)
+        self._drive(run_id)
+
+    def cancel(self, run_id: str) -> None:
+        """Cancel a run that has not ended."""
+        if self.record(run_id)["state"] in ("queued", "running", "waiting"):
+            self._end(run_id, {"state": "cancelled"})
+            self._waiting.pop(run_id, None)
+            if run_id in self._live:
+                self._live[run_id].stop()
+
+    async def send_events(self, x: Exchange, run_id: str) -> None:
+        """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
+        last = x.headers.get("last-event-id", "")
+        seen = int(last) if last.isdecimal() and len(last) < _DIGITS else 0
+        live, quiet = self._live.get(run_id, _Live()), 0
+        seen = seen if seen <= live.count else 0  # numbered by another process
+        while True:
+            for number, name, body in [*live.events]:
+                if number > seen:
+                    seen, quiet = number, 0
+                    await x.send_raw_event(b"id: %d\n" % number + x.event(name, body))
+            if live.count > seen:
+                continue
+            if (self.folder / run_id / "result.json").exists():
+                break
+            with aio.deadline_scope(_LOOK_S) as wait:
+                await live.arrival.wait()
+            live, quiet = self._live.get(run_id, live), quiet + wait.expired
+            if quiet == _PING:
+                quiet = 0
+                await x.send_raw_event(b": ping\n\n")
+        record = self.record(run_id)
+        body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
+        await x.send_event("result" if record["state"] == "done" else "error", record["problem"] or body)
+
+
+def _open_questions(folder: Path) -> frozenset[str]:
+    """Return the ids of the open questions of a run."""
+    return frozenset(question.id for question in Run(folder).waiting)
+
+
+# -- handlers ----------------------------------------------------------------------------------------------------------
+
+
+async def begin_run(app: Application, x: Exchange, name: str | None) -> None:
+    """Answer with a new run, once it is on disk."""
+    program, _ = await app.read_call(x, name)
+    run_id = app.open_runs().begin(program, x.json, x.headers.get("idempotency-key"))
+    await x.answer(201, app.open_runs().record(run_id), {"location": f"{x.root}/runs/{run_id}"})
+
+
+async def show_runs(app: Application, x: Exchange, run_id: str | None) -> None:
+    """Answer with one run, or with all runs of a state."""
+    runs = app.open_runs()
+    if run_id is not None:
+        await x.answer(200, runs.record(run_id))
+        return
+    state = re.search(r"(?:^|&)state=(\w+)", x.scope.get("query_string", b"").decode("latin-1"))
+    await x.answer(200, [*records(runs.folder, state and state[1])])
+
+
+async def cancel_run(app: Application, x: Exchange, run_id: str | None) -> None:
+    """Cancel a run."""
+    runs = app.open_runs()
+    runs.cancel(runs.record(run_id)["id"])
+    await x.answer(200, runs.record(run_id))
+
+
+async def answer_run(app: Application, x: Exchange, run_id: str | None) -> None:
+    """Answer open questions of a run."""
+    runs = app.open_runs()
+    known = runs.record(run_id)["id"]
+    values = await x.read_json(app.max_body)
+    if not is_object(values):
+        raise Refusal(422, "The answers must be an object: {question id: value}.")
+    runs.answer(known, values)
+    await x.answer(200, runs.record(known))
+
+
+async def send_run_events(app: Application, x: Exchange, run_id: str | None) -> None:
+    """Answer with the events of a run; readers do not hold up a server that goes down."""
+    runs = app.open_runs()
+    known = runs.record(run_id)["id"]
+    await x.run_attended(lambda: runs.send_events(x, known))
+    await x.end_events()
