@@ -55,6 +55,17 @@ from linecache import getline
 from types import TracebackType
 from typing import Any, NamedTuple
 
+__all__ = [
+    "AgentLimitError", "ArgumentError", "AuthError", "BadNameError", "BadReplyError", "BudgetExceeded", "BuildError",
+    "CallError", "CassetteError", "ConfigError", "ContextWindowError", "DataError", "DeadlineExceeded",
+    "EvaluationError", "FieldError", "FormatError", "GraphError", "GuardError", "JournalError", "LifecycleError",
+    "LoadError", "ModelError", "ModelTimeout", "NoCallError", "NotBuiltError", "Paused", "Problem", "RateLimitError",
+    "RegistryError", "RequestError", "RunError", "SaveError", "SaveProblem", "SchemaError", "SchemaTooComplex",
+    "SealedError", "SkipError", "SkipNameError", "SkipProblem", "SkipVerifyError", "StateError", "StateSchemaError",
+    "SymbolicValueError", "SynmodError", "SynmodWarning", "ToolError", "TrainerError", "UnavailableError",
+    "UnboundModelError",
+]  # fmt: skip
+
 
 class SynmodError(Exception):
     """The root of all errors that synmod raises."""
@@ -537,7 +548,3 @@ def _keep_frames(error: BaseException, *, keeps_last: bool) -> None:
     for entry in reversed([*own, *last] if keeps_last and own[-1:] != last else own):
         rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = rest
-
-
-_CLASSES = [name for name, member in globals().items() if isinstance(member, type) and member.__module__ == __name__]
-globals()["__all__"] = sorted(_CLASSES)  # what a star import takes; not the imports above

@@ -12,7 +12,8 @@ import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, Final, cast
+from pathlib import Path
+from typing import Any, ClassVar, Final, cast, overload
 
 from synmod import data, leaves
 
@@ -243,10 +244,10 @@ class TraceViews:
     """How a higher room shows a trace; `synmod/__init__.py` sets the instance.
 
     Attributes:
-        page: Returns the HTML page of a trace from its JSON, and writes it to a path unless that is None.
+        page: Returns the HTML page of a trace from its JSON.
     """
 
-    page: Callable[[dict[str, Any], str | os.PathLike[str] | None], str]
+    page: Callable[[dict[str, Any]], str]
     instance: ClassVar["TraceViews"]
 
 
@@ -435,11 +436,20 @@ class Tracer(Hook):
             {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
         )
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> Path: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | Path:
         """Return the trace as one self-contained page: a bar per call, and everything about each call.
 
         Args:
-            path: The file to write, atomically; None for the text alone.
+            path: The file to write, atomically.
+
+        Returns:
+            The path of the file; without one the text of the page.
 
         Raises:
             ArgumentError: `path` is not a path.
@@ -447,7 +457,8 @@ class Tracer(Hook):
 
         Source: Chrome's trace viewer, Jaeger; differs: one file, which opens offline.
         """
-        return TraceViews.instance.page(self.to_json(), path)
+        page = TraceViews.instance.page(self.to_json())
+        return page if path is None else leaves.write_atomic(leaves.path_text(path), page)
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, for notebooks."""

@@ -103,8 +103,8 @@ pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
-def trace_page(trace: dict[str, Any], path: Any) -> str:
-    """Return the page of a trace from `Tracer.to_json`, and write it to `path` if given; see `Tracer.to_html`."""
+def trace_page(trace: dict[str, Any]) -> str:
+    """Return the page of a trace from `Tracer.to_json`; see `Tracer.to_html`."""
     roots = scope.in_order_of_start(trace["calls"], trace["lm_calls"])
     begin = min((call["start"] for call in roots), default=0.0)
     calls = [call for root in roots for call in (root, *_below(root))]  # a reward comes after the call that it judges
@@ -123,7 +123,7 @@ def trace_page(trace: dict[str, Any], path: Any) -> str:
     totals = " · ".join(filter(None, (_usage(trace["usage"]), scope.seconds_text(end - begin), cut, dropped)))
     body = "\n".join([f"<p>{escape(totals)}</p>", *rows])
     title = f"Trace of {plural(len(roots), 'call')}"
-    return write_text(_PAGE.format(title=title, style=_TRACE_STYLE, body=body), path)
+    return _PAGE.format(title=title, style=_TRACE_STYLE, body=body)
 
 
 def _call_html(call: dict[str, Any], begin: float, span: float, depth: int) -> str:

@@ -81,7 +81,7 @@ def test_calls_are_nested_and_siblings_stand_by_their_start():
     """Module calls and model calls alike, each inside the call that made it."""
     child = module_call(2, 3.0, parent="run-1", lm_calls=[model_call(3.1)])
     call = module_call(1, 1.0, children=[child], lm_calls=[model_call(2.0)])
-    page = Page(trace_page(trace_of(call, lm_calls=[model_call(0.5)]), None))
+    page = Page(trace_page(trace_of(call, lm_calls=[model_call(0.5)])))
     assert page.calls() == ["model", "module", "model", "module", "model"]
     assert (page.deepest, page.depth) == (4, 0)  # three calls, and the values of the last
 
@@ -89,7 +89,7 @@ def test_calls_are_nested_and_siblings_stand_by_their_start():
 def test_bars_show_which_calls_ran_side_by_side():
     """A bar begins where its call began, and is as wide as the call was long."""
     calls = [module_call(1, 10.0, elapsed_s=2.0), module_call(2, 11.0, elapsed_s=3.0)]
-    page = trace_page(trace_of(*calls), None)
+    page = trace_page(trace_of(*calls))
     assert 'style="left:0.00%;width:50.00%"' in page
     assert 'style="left:25.00%;width:75.00%"' in page
 
@@ -98,7 +98,7 @@ def test_bars_show_which_calls_ran_side_by_side():
 @pytest.mark.interpreter
 def test_bars_of_a_reward_lie_within_the_page():
     """It comes after the call that it judges."""
-    page = trace_page(trace_of(module_call(1, 0.0, children=[module_call(2, 1.0, parent=1)])), None)
+    page = trace_page(trace_of(module_call(1, 0.0, children=[module_call(2, 1.0, parent=1)])))
     ends = [float(left) + float(wide) for left, wide in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", page)]
     assert max(ends) == pytest.approx(100, abs=0.02)
 
@@ -108,7 +108,7 @@ def test_a_deep_trace_is_written_without_recursion():
     call = module_call(0, 0.0)
     for number in range(1, 6_000):
         call = module_call(number, 0.0, children=[call])
-    text = trace_page(trace_of(call), None)
+    text = trace_page(trace_of(call))
     page = Page(text)
     assert (len(page.calls()), page.deepest, page.depth) == (5_000, 5_001, 0)
     assert "the first 5,000 calls are shown, to_json has all" in text
@@ -117,7 +117,7 @@ def test_a_deep_trace_is_written_without_recursion():
 def test_no_text_of_a_trace_becomes_markup():
     """Prompts, names and errors are texts, whatever is in them, and come back to the letter."""
     call = module_call(1, 1.0, path=HOSTILE, error=HOSTILE, lm_calls=[model_call(1.1, asked=HOSTILE, said=HOSTILE)])
-    text = trace_page(trace_of(call), None)
+    text = trace_page(trace_of(call))
     assert HOSTILE not in text
     page = Page(text)
     assert not {"script", "img"} & {tag for tag, _ in page.tags}
@@ -126,7 +126,7 @@ def test_no_text_of_a_trace_becomes_markup():
 
 def test_the_page_needs_and_allows_nothing_else():
     """No script, no address, no file beside it; its policy admits its own looks alone."""
-    text = trace_page(trace_of(module_call(1, 1.0)), None)
+    text = trace_page(trace_of(module_call(1, 1.0)))
     assert "://" not in text
     page = Page(text)
     (policy,) = [a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a]
@@ -137,7 +137,7 @@ def test_the_page_needs_and_allows_nothing_else():
 def test_prompt_and_reply_stand_in_place_and_errors_stand_out():
     """Each message as it was sent, the text of the reply, tokens and cost; a failed call is marked."""
     asked = model_call(1.1, asked="Why\nso?", said="It is so.")
-    text = trace_page(trace_of(module_call(1, 1.0, lm_calls=[asked], error="ValueError: no")), None)
+    text = trace_page(trace_of(module_call(1, 1.0, lm_calls=[asked], error="ValueError: no")))
     page = Page(text)
     assert page.calls() == ["module failed", "model"]
     for shown_text in ("Answer.", "Why\nso?", "It is so.", "ValueError: no"):
@@ -148,13 +148,13 @@ def test_prompt_and_reply_stand_in_place_and_errors_stand_out():
 def test_what_was_cut_or_dropped_is_told():
     """A call that still runs has no time; calls beyond the bound of the trace are counted."""
     running = trace_of(module_call(1, 1.0, elapsed_s=None)) | {"dropped": 3}
-    text = trace_page(running, None)
+    text = trace_page(running)
     assert ">running<" in text
     assert "3 calls beyond the bound not recorded" in text
 
 
 def test_a_page_is_written_whole(tmp_path):
-    """`t.to_html(path)` returns the text, and the file has it; folders are made."""
+    """`t.to_html(path)` returns the path, and the file has the text; folders are made."""
 
     class Query(sm.DataModel):
         question: str
@@ -162,8 +162,9 @@ def test_a_page_is_written_whole(tmp_path):
     with sm.trace() as t:
         sm.run(sm.Identity(), Query(question="Wie geht's? 你好"))
     path = tmp_path / "traces" / "run.html"
-    text = t.to_html(path)
-    assert path.read_text("utf-8") == text == t.to_html()
+    assert t.to_html(str(path)) == path
+    text = path.read_text("utf-8")
+    assert text == t.to_html()
     assert "Wie geht's? 你好" in text
     assert [each.name for each in path.parent.iterdir()] == ["run.html"]
     with pytest.raises(sm.errors.ArgumentError, match="a path must be"):
@@ -174,7 +175,7 @@ def test_a_page_is_written_whole(tmp_path):
 def test_a_browser_opens_it(tmp_path):
     """Opened from a file: the whole page is there, and nothing of it runs."""
     page = tmp_path / "trace.html"
-    trace_page(trace_of(module_call(1, 1.0, lm_calls=[model_call(1.1, asked=HOSTILE)])), page)
+    page.write_text(trace_page(trace_of(module_call(1, 1.0, lm_calls=[model_call(1.1, asked=HOSTILE)]))), "utf-8")
     found = Page(shown(page.as_uri(), tmp_path))
     assert found.calls() == ["module", "model"]
     assert HOSTILE in found.texts
@@ -191,6 +192,6 @@ def test_tool_calls_stand_where_the_text_would():
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": "3", "tool_call_id": "1"},
     ]
-    texts = Page(trace_page(trace_of(lm_calls=[first, second]), None)).texts
+    texts = Page(trace_page(trace_of(lm_calls=[first, second]))).texts
     assert [json.loads(text) for text in texts if text.startswith("[")] == [[call], [call]]
     assert "3" in texts
