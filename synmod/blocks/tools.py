@@ -193,7 +193,7 @@ class Tool(Module):
         """Return what a durable block has recorded of this run; else run the function, and record what comes of it."""
         injected = {name: _content_of(x) for name, x in self.injected().items()}
         content = key_of([self.name, frozen(value), injected])
-        async with part.record("tool", self.path or self.name, self.name, content) as recording:
+        async with part.record("tool", self.path or self.name, self.name, content, frozen(value)) as recording:
             if recording.value is not None:
                 recording.accept()
                 return self._recorded(recording.value)

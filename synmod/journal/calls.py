@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from synmod import scope
 from synmod.cache import key_of
 from synmod.errors import Paused, ToolError
-from synmod.leaves import aio, wall_time
+from synmod.leaves import Json, aio, frozen, frozen_dict, wall_time
 from synmod.scope import NO_USAGE, Usage
 
 from .journal import Journal, usage_of, used_of
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CALL, BEGUN = "call/", "begun/"
 """What the keys of records begin with, and those of runs that must not be repeated."""
+_DEEPEST: Final = 300  # a schema has at most 200 levels, a value 50
 
 
 class Part(scope.Block):
@@ -80,10 +81,10 @@ class Part(scope.Block):
 
     def id_of(self, kind: str, path: str, content: str) -> str:
         """Return what equal calls have in common."""
-        return key_of([self.row, kind, path, content])
+        return key_of(f"{self.row} {kind} {content} {path}")  # a text takes a fifth of the time of a list
 
-    def record(self, kind: str, path: str, name: str, content: str) -> CallRecording:
-        return CallRecording(self, kind, path, name, content)
+    def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> CallRecording:
+        return CallRecording(self, self.id_of(kind, path, content), kind, path, name, arguments)
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
         return await self.journal.read(key)
@@ -98,11 +99,12 @@ class CallRecording:
     A call that leaves the block without a record, by an error or a cancellation, takes no number.
     """
 
-    def __init__(self, part: Part, kind: str, path: str, name: str, content: str) -> None:
+    def __init__(self, part: Part, call: str, kind: str, path: str, name: str, arguments: Json) -> None:
         self.value: Mapping[str, Any] | None = None
-        self._part = part
-        self._call = part.id_of(kind, path, content)
+        self._part, self._call = part, call
         self._place = {"path": path, "kind": kind, "name": name}
+        if arguments is not None:
+            self._place["arguments"] = arguments
         self._usage = NO_USAGE
         self._has_begun = self._is_kept = False
         self._numbering = scope.Numbering(scope.NUMBERING.get(), lambda: self._number) if kind == "tool" else None
@@ -156,10 +158,10 @@ class CallRecording:
         return error
 
     async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
-        note: dict[str, Any] = {**self._place, "when": wall_time(), "value": value}
+        note: dict[str, Any] = {**self._place, "when": wall_time(), "value": frozen(value, _DEEPEST)}
         if usage is not NO_USAGE:
-            note["usage"] = used_of(usage)
+            note["usage"] = frozen_dict(used_of(usage))
         if self._part.row:
             note["row"] = self._part.row
-        await self._part.write(self._key(CALL), note)
+        await self._part.write(self._key(CALL), frozen_dict(note))  # hot: all in it has been checked
         self._is_kept = True

@@ -146,7 +146,8 @@ class Run:
         with self._records() as records:
             if call.key not in {known.key for known in _calls(records) if not known.ended}:
                 raise RunError(f"{self.path}: {call} is not a call that began and did not end; see Run.calls.")
-            note = {"path": call.path, "kind": call.kind, "name": call.name, "when": wall_time()}
+            note = {name: getattr(call, name) for name in ("path", "kind", "name", "arguments")}
+            note["when"] = wall_time()
             self._change(records, {f"{CALL}{call.key}": {**note, "value": {"settled": frozen(result)}}})
 
     def forget(
@@ -340,6 +341,7 @@ class RecordedCall:
         name: The model, or the tool.
         when: When it was recorded, in UTC.
         usage: What it used.
+        arguments: Those of a tool; None for other calls.
         ended: False for a run of a tool with `once=True` that began and did not end.
         key: Names it in the journal.
     """
@@ -349,6 +351,7 @@ class RecordedCall:
     name: str
     when: datetime
     usage: Usage
+    arguments: Json
     ended: bool
     key: str
 
@@ -385,7 +388,8 @@ def _calls(records: Cache) -> tuple[RecordedCall, ...]:
         name, ended = key.partition("/")[2], key.startswith(CALL)
         if ended or f"{CALL}{name}" not in notes:
             when = datetime.fromtimestamp(note["when"], UTC)
-            calls.append(RecordedCall(note["path"], note["kind"], note["name"], when, _usage(note), ended, name))
+            place = note["path"], note["kind"], note["name"]
+            calls.append(RecordedCall(*place, when, _usage(note), note.get("arguments"), ended, name))
     return tuple(calls)
 
 

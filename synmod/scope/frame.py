@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
-from synmod.leaves import aio, new_run_id, reset, with_label
+from synmod.leaves import Json, aio, new_run_id, reset, with_label
 
 from .usage import NO_USAGE, Usage, UsageMeter, check_phase
 
@@ -300,7 +300,7 @@ class JournalPart(Protocol):
         """Whether the next call of this kind and content at a path is recorded."""
         ...
 
-    def record(self, kind: str, path: str, name: str, content: str) -> Recording:
+    def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> Recording:
         """Return the record of the next call of this kind and content at a path.
 
         Args:
@@ -308,6 +308,7 @@ class JournalPart(Protocol):
             path: The module that calls.
             name: The model, or the tool.
             content: A digest of all that the result depends on.
+            arguments: Those of a tool, to be shown.
         """
         ...
 

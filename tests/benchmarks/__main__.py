@@ -7,6 +7,7 @@ from tests.benchmarks import (
     caches,
     calls,
     data,
+    durable,
     evaluations,
     files,
     fits,
@@ -41,6 +42,7 @@ PARTS = {
     "blocks": blocks,
     "traces": traces,
     "caches": caches,
+    "durable": durable,
     "evaluations": evaluations,
     "fits": fits,
 }

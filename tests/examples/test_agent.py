@@ -1,4 +1,4 @@
-"""The shop's assistant: it runs offline, calls its three tools, and gives back only what it may."""
+"""The shop's desk: a person decides on refunds, it is killed once, and nothing is paid or refunded twice."""
 
 import re
 import subprocess
@@ -7,29 +7,42 @@ from pathlib import Path
 
 import pytest
 
+import synmod as sm
+
 ROOT = Path(__file__).parents[2]
 
 
+def run_desk(folder, *options):
+    """Return what the example prints."""
+    command = [sys.executable, ROOT / "examples" / "agent.py", "--run", folder, *options]
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
-def test_the_assistant_looks_up_and_refunds(tmp_path):
-    """Each question meets the right tool; refusals are told, and change nothing; the saved agent answers alike."""
-    command = [sys.executable, ROOT / "examples" / "agent.py"]
-    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=120)
-    assert run.returncode == 0, run.stderr
-    blocks = run.stdout.strip().split("\n\n")
-    answers = {lines[0]: lines[1:] for lines in (block.split("\n") for block in blocks) if lines[0][-1] in "?.!"}
-    called = {question: re.findall(r"tools/(\w+)", " ".join(lines)) for question, lines in answers.items()}
-    assert [*called.values()] == [["order_status"], ["stock"], ["refund"], ["refund"], ["refund"], ["order_status"], []]
-    assert "  3 pieces in stock, 45.00 euros each." in answers["How many pieces of the kettle are in stock?"]
-    assert "not approved" in answers["Please refund order 18, the kettle is too loud."][0]
-    assert "There is no order 99" in answers["What is the status of order 99?"][0]
-    assert "orders now: {17: 'on its way', 18: 'delivered', 19: 'refunded'}" in run.stdout
-    assert run.stdout.count("  Order 17 (mug) is on its way.") == 2
+def test_the_desk_asks_and_survives_a_kill(tmp_path):
+    """Two refunds wait for a person, one is made, and each model call is paid for once in four processes."""
+    printed = run_desk(tmp_path / "desk")
+    starts = printed.split("start ")[1:]
+    assert "waits for 2 answers" in starts[0]
+    assert "ended with status -9" in starts[1]
+    assert "paid for 0 model calls, and is done" in starts[3]
+    assert starts[2].splitlines()[2:] == starts[3].splitlines()[2:-1]
+    assert "45.00 euros are refunded for order 18 (kettle)." in starts[2]
+    assert "not approved: We need a photo of" in starts[2]
+    assert "There is no order 99" in starts[2]
+    assert "refunds: [(18, 45.0)]; model calls paid for in all: 10" in printed
+    calls = sm.Run(tmp_path / "desk").calls
+    assert sum(call.kind == "model" for call in calls) == 10
+    assert re.findall(r"^start (\d)", printed, re.MULTILINE) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.slow
 def test_questions_of_ones_own(tmp_path):
     """`--ask` replaces the questions."""
-    command = [sys.executable, ROOT / "examples" / "agent.py", "--ask", "How many plates are in stock?"]
-    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, timeout=120)
-    assert run.stdout.startswith("\nHow many plates are in stock?\n  ")
+    printed = run_desk(tmp_path / "desk", "--ask", "How many plates are in stock?")
+    assert "How many plates are in stock?" in printed
+    assert "refunds: []" in printed
