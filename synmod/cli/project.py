@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from synmod.leaves import write_atomic
+from synmod.leaves import make_folder, write_atomic
 
 _TEMPLATE: Final = Path(__file__).with_name("template")
 _PAGE: Final = Path(__file__).parents[1] / "SKILL.md"
@@ -38,6 +38,7 @@ def init(name: str, force: bool) -> None:
     files = [*_TEMPLATE.rglob("*.txt")]
     for file in files:
         target = folder / str(file.relative_to(_TEMPLATE)).removesuffix(".txt").replace("PACKAGE", package)
+        make_folder(target.parent)
         write_atomic(target, file.read_text("utf-8").replace("PACKAGE", package).replace("FOLDER", name))
     page = _PAGE.read_text("utf-8").partition("---\n")[2].partition("---\n")[2].lstrip()
     write_atomic(folder / "AGENTS.md", page)

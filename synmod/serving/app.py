@@ -145,6 +145,11 @@ class Application:
         except errors.SchemaError as error:
             raise refuse_inputs(error) from None
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether there is a folder for runs."""
+        return self._runs is not None
+
     def open_runs(self) -> DurableRuns:
         """Return the durable runs, which go on from the first request at the latest.
 
@@ -239,12 +244,19 @@ async def _mcp(app: Application, x: Exchange, name: str | None) -> None:
     await answer_mcp(app, x, name)
 
 
+async def _page(_app: Application, x: Exchange, _name: str | None) -> None:
+    """Answer with the page, to try the programs."""
+    page, policy = pages.page()
+    await x.answer(200, page, {"content-security-policy": policy, "referrer-policy": "no-referrer"}, kind="text/html")
+
+
 async def _openapi(app: Application, x: Exchange, _name: str | None) -> None:
     """Answer with the description of the routes."""
-    await x.answer(200, await pages.openapi(app.title, app.programs))
+    await x.answer(200, await pages.openapi(app.title, app.programs, has_runs=app.has_runs))
 
 
 _ROUTES: Final[dict[str, dict[str, Handler]]] = {
+    "/": {"GET": _page},
     "/call": {"POST": _call},
     "/stream": {"POST": _stream},
     "/v1/chat/completions": {"POST": answer_chat},

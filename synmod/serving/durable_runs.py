@@ -209,6 +209,7 @@ class DurableRuns:
                 raise Refusal(422, "The Idempotency-Key is that of a run with other inputs.")
             return run_id
         created = datetime.fromtimestamp(wall_time(), UTC).isoformat()
+        make_folder(file.parent)
         write_atomic(file, to_bytes({**request, "created": created}))
         self._drive(run_id)
         return run_id
