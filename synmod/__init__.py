@@ -39,8 +39,9 @@ from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.journal import Run, durable
 from synmod.leaves import KeyPath, __version__ as __version__, rng
 from synmod.lm import (
-    Attempt, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply, LMRequest,
-    LMStream, default_language_model, jinja_prompt, set_default_language_model, stream, use_language_models,
+    Attempt, Citation, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply,
+    LMRequest, LMStream, TokenLogprob, default_language_model, jinja_prompt, native_tool, set_default_language_model,
+    stream, use_language_models,
 )
 from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
@@ -73,7 +74,7 @@ __all__ = [
     "Agent", "AgentLimitError", "And", "ArgumentError", "Attempt", "Audio", "AudioPart", "AuthError", "BadNameError",
     "BadReplyError", "Batch", "BatchEndParam", "Batches", "BestOf", "Branch", "Budget", "BudgetExceeded", "BuildError",
     "Cache", "Cached", "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought",
-    "ChatMessage", "ChatMessages", "Compact", "Comparison", "Concat", "ConfigError", "Constant", "Context",
+    "ChatMessage", "ChatMessages", "Citation", "Compact", "Comparison", "Concat", "ConfigError", "Constant", "Context",
     "ContextWindowError", "DaskExecutor", "DataError", "DataModel", "DeadlineExceeded", "Decision", "EmbeddingModel",
     "EmbeddingReply", "EmbeddingRequest", "Emitted", "Evaluation", "EvaluationError", "Everything", "Example",
     "ExampleResult", "Factorize", "Failed", "Fallback", "Feedback", "FeedbackItem", "Field", "FieldError", "File",
@@ -87,20 +88,21 @@ __all__ = [
     "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve", "Retry", "Rollout", "Route", "Run",
     "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError", "SelfCritique", "Sequential",
     "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError", "Suffix",
-    "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart", "Thinking", "Tool",
-    "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage",
-    "Variable", "VariableState", "VectorIndex", "WithTag", "Xor", "answers", "ask", "blocks", "budget", "build",
-    "cache", "call", "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
-    "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "durable",
-    "embedded", "emit", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef",
-    "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema", "is_symbolic", "iter_graph",
-    "jinja_prompt", "journal", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples", "load_variables",
-    "loads", "map_concurrently", "mcp_server", "mcp_tools", "merge", "merge_context", "metrics", "module",
-    "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop", "program", "register",
-    "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving",
-    "scope", "serve", "serving", "set_attributes", "set_default_language_model", "set_metadata", "skip", "split",
-    "split_context", "state", "static", "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree",
-    "update", "update_context", "use_language_models", "using", "variables", "view",
+    "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart", "Thinking",
+    "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError",
+    "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Xor", "answers", "ask",
+    "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone", "compose", "current_call",
+    "current_phase", "current_scope", "current_update_context", "data", "deadline", "default_language_model",
+    "distribute", "dumps", "durable", "embedded", "emit", "errors", "evaluate", "filters", "find_duplicates", "flow",
+    "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema",
+    "is_symbolic", "iter_graph", "jinja_prompt", "journal", "latest_checkpoint", "list_checkpoints", "lm", "load",
+    "load_examples", "load_variables", "loads", "map_concurrently", "mcp_server", "mcp_tools", "merge", "merge_context",
+    "metrics", "module", "native_tool", "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop",
+    "program", "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
+    "save_variables", "saving", "scope", "serve", "serving", "set_attributes", "set_default_language_model",
+    "set_metadata", "skip", "split", "split_context", "state", "static", "stream", "time_left", "trace",
+    "track_rewards", "track_usage", "train", "tree", "update", "update_context", "use_language_models", "using",
+    "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

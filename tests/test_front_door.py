@@ -25,6 +25,7 @@ RECORDS = {  # handed out, not constructed by users
     "BatchEndParam",
     "CallFrame",
     "CallRecord",
+    "Citation",
     "EmbeddingReply",
     "EmbeddingRequest",
     "Emitted",
@@ -34,6 +35,7 @@ RECORDS = {  # handed out, not constructed by users
     "LMRequest",
     "Rollout",
     "State",
+    "TokenLogprob",
     "VariableState",
 }
 

@@ -30,7 +30,7 @@ class Agent(Generator[M]):
 
     Args:
         tools: `Tool`s, functions (which become tools), modules that declare one input, a `Retrieve` (which is offered
-            its query), and blocks around one of them, such as `Cached`.
+            its query), blocks around one of them, such as `Cached`, and tools of the provider (see `native_tool`).
         data_model: Model of the answer, as for `Generator`; without it and `schema` the answer is text.
         schema: JSON schema of the answer; must agree with `data_model`.
         max_steps: Maximum number of model calls.
@@ -76,7 +76,7 @@ class Agent(Generator[M]):
     Source: ReAct (Yao et al. 2022), pydantic-ai's agents, Synalinks' `FunctionCallingAgent`.
     """
 
-    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions"})
+    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions", "_offered"})
     return_messages: bool = False
     """Whether the output has the conversation."""
 
@@ -87,7 +87,8 @@ class Agent(Generator[M]):
 
     def __init__(
         self,
-        tools: Sequence[Module | Callable[..., Any]] = (),  # required; so that another word for it is named
+        # required; so that another word for it is named
+        tools: Sequence[Module | Callable[..., Any] | Mapping[str, Any]] = (),
         data_model: type[M] | data.SymbolicDataModel | data.JsonDataModel[Any] | Mapping[str, Any] | None = None,
         *,
         schema: Json = None,
@@ -104,8 +105,11 @@ class Agent(Generator[M]):
         super().__init__(data_model, schema=schema, **options)
         if not isinstance(tools, (list, tuple)) or not tools:
             raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a non-empty list of tools.")
-        bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in tools]
+        native = [tool for tool in tools if lm.is_native_tool(tool)]
+        own: list[Any] = [tool for tool in tools if not lm.is_native_tool(tool)]
+        bound = [tool if isinstance(tool, Module) else Tool(tool) for tool in own]
         self._functions = lm.function_schemas([_function_schema(tool) for tool in bound], "Agent")
+        self._offered = (*(self._functions or ()), *native)
         self.tools = {_name_of(tool): tool for tool in bound}
         self.max_steps = checks.whole("Agent", "max_steps", max_steps)
         self.max_tool_calls = checks.whole("Agent", "max_tool_calls", max_tool_calls)
@@ -187,7 +191,7 @@ class Agent(Generator[M]):
                     raise self._limit_error(limit, conversation.sent())
                 await self._add_results(conversation, calls)
                 free = {} if self.tool_choice in (None, "auto", "none") else {"tool_choice": "auto"}
-            reply = await self._reply_to(conversation, self._functions, **free)
+            reply = await self._reply_to(conversation, self._offered, **free)
             conversation.later += lm.turns(reply.message)
             if not reply.tool_calls:
                 return reply

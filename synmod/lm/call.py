@@ -123,6 +123,10 @@ class ModelCall:
             why = "which the provider, its server or this host would fetch"
             remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
             raise errors.RequestError(f"{place} is an address, {why}; {remedy}.", sent=False)
+        if isinstance(request, LMRequest) and request.native_tools and not getattr(adapter, "runs_native_tools", False):
+            names = ", ".join(tool["name"] for tool in request.native_tools)
+            what = f"{names}: the adapter {adapter.name!r} runs no native tools"
+            raise errors.RequestError(f"{what}. Take adapter='responses', or a model of Anthropic.", sent=False)
         if (check := getattr(adapter, "check", None)) is not None:
             check(request)
         if (prepare := getattr(adapter, "prepare", None)) is not None:

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from synmod import errors
 from synmod.cache import key_of
+from synmod.data import Audio, Image
 from synmod.leaves import Json, aio, is_array, is_object
 from synmod.scope import Usage
 
 from . import options, records
 from .failures import body_error, error_of, permanent_error
-from .records import LMChunk, LMReply, LMRequest, Message, with_system_text
+from .records import Citation, LMChunk, LMReply, LMRequest, Message, TokenLogprob, with_system_text
 from .replies import schema_name, tool_fields, turn_with_reasoning
-from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
+from .streaming import Assembly, ThinkingSplitter, objects_in, read_reasoning, text_of
 from .text_calls import call_in_text
 from .words import schema_text
 
@@ -72,12 +73,10 @@ def refuse_trio(who: str) -> None:
         raise permanent_error(f"{who} needs asyncio, and trio runs this code.")
 
 
-_WITHOUT_RESULT: Final = (
-    "audio best_of echo logprobs modalities n n_probs prompt_logprobs return_token_ids top_logprobs"
-)
+_WITHOUT_RESULT: Final = "best_of echo n n_probs prompt_logprobs return_token_ids"
 """Fields of a body whose result no reply can hold yet."""
 
-_USUAL: Final[Mapping[str, Json]] = {"best_of": 1, "modalities": ["text"], "n": 1}
+_USUAL: Final[Mapping[str, Json]] = {"best_of": 1, "n": 1}
 """Field -> the value that, like 0, False and None, requests no such result."""
 
 
@@ -260,11 +259,12 @@ def reply_of(
     calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     try:
-        before = turn_with_reasoning(answer, text)
-    except errors.DataError as error:  # a stream may nest deeper than a body
-        return errors.BadReplyError(
-            f"the reasoning in the reply cannot be read: {error}", reason="not_json", status=200
-        )
+        media = read_media(answer)
+        text = text or _transcript(answer)
+        before = turn_with_reasoning(_without_sound(answer), text)
+    except ValueError as error:  # a stream may nest deeper than a body; media may be broken
+        what = f"the reasoning or the media in the reply cannot be read: {error}"
+        return errors.BadReplyError(what, reason="not_json", status=200)
     return LMReply(
         text,
         message=before,
@@ -274,7 +274,74 @@ def reply_of(
         usage=_usage(response, request, len(text)),
         model=request.model,
         request_id=text_of(request_id) or None,
+        logprobs=_logprobs(choice.get("logprobs")),
+        media=media,
+        citations=_citations(answer.get("annotations"), text),
     )
+
+
+def _logprobs(json: Json) -> tuple[TokenLogprob, ...]:
+    """Return the log probabilities of tokens; none of anything else."""
+    tokens = objects_in(json.get("content") if is_object(json) else None)
+    return tuple(
+        [
+            TokenLogprob(text_of(token.get("token")), _number(token.get("logprob")), _top(token.get("top_logprobs")))
+            for token in tokens
+        ]
+    )
+
+
+def _top(json: Json) -> dict[str, float]:
+    """Return the most likely tokens in one place."""
+    return {text_of(token.get("token")): _number(token.get("logprob")) for token in objects_in(json)}
+
+
+def _number(json: Any) -> float:
+    """Return a number; minus infinity, which no JSON holds, is the lowest one."""
+    return float(json) if isinstance(json, int | float) else -9999.0
+
+
+def _citations(json: Json, text: str) -> tuple[Citation, ...]:
+    """Return the sources that annotations name."""
+    citations: list[Citation] = []
+    for note in objects_in(json):
+        source: Any = note.get("url_citation")
+        if is_object(source):
+            start, end = count_in(source, "start_index"), count_in(source, "end_index")
+            url, title = (text_of(source.get(key)) or None for key in ("url", "title"))
+            citations.append(Citation(text_of(source.get("text")) or text[start:end], url, title, start, end))
+    return tuple(citations)
+
+
+def read_media(answer: Mapping[str, Json]) -> tuple[Image | Audio, ...]:
+    """Return the images and the sound in a message.
+
+    Raises:
+        ValueError: One cannot be read.
+    """
+    images, sound = objects_in(answer.get("images")), answer.get("audio")
+    media: list[Image | Audio] = []
+    for part in images:
+        address = part.get("image_url")
+        media.append(Image.from_url(text_of(address.get("url") if is_object(address) else address)))
+    if is_object(sound) and (data := text_of(sound.get("data"))):
+        media.append(Audio(media_type=f"audio/{sound.get('format') or 'wav'}", data=data, url=None))
+    return tuple(media)
+
+
+def _transcript(answer: Mapping[str, Json]) -> str:
+    """Return what the sound of a message speaks."""
+    sound = answer.get("audio")
+    return text_of(sound.get("transcript")) if is_object(sound) else ""
+
+
+def _without_sound(answer: dict[str, Json]) -> dict[str, Json]:
+    """Return a message as a conversation holds it: with the id of its sound alone, and without its images."""
+    if "audio" not in answer and "images" not in answer:
+        return answer
+    sound = answer.get("audio")
+    own: Json = {"id": sound["id"]} if is_object(sound) and sound.get("id") else None
+    return {**answer, "audio": own, "images": None}
 
 
 CHAT: Final = Endpoint("/chat/completions", "acompletion", chat_body, reply_of)

@@ -6,17 +6,21 @@ import asyncio
 import os
 import re
 import warnings
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from synmod import errors
 from synmod.data import parse_json
 from synmod.leaves import Json, aio, is_array, is_object
+from synmod.wires import MESSAGES, PROVIDER_CONTENT, RESPONSES, Wire, is_in_grammar
 
 from . import chat_completions as chat, options
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
+from .litellm_adapter import list_entry, token_price
 from .records import LMChunk, LMReply, LMRequest, Message
 from .replies import answer_name
 from .sessions import CONNECT_S, SESSIONS, load_roots, proxy_for
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 OPENAI: Final = "https://api.openai.com/v1"
+ANTHROPIC: Final = "https://api.anthropic.com/v1"
 
 _PRIVATE: Final = re.compile(
     r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
@@ -52,12 +57,14 @@ class DirectAdapter(chat.ProviderAdapter):
         ConfigError: The provider's address is not known, and there is no `api_base`.
     """
 
-    name = "direct"
-    version = 1
+    name: str = "direct"
+    version: int = 1
+    _homes: ClassVar[Mapping[str, str]] = {"openai": OPENAI}  # provider -> its own address
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
-        if settings.provider != "openai" and settings.base is None:
-            raise errors.ConfigError(f"{settings.model}: adapter='direct' needs api_base=..., the server's address.")
+        if settings.provider not in self._homes and settings.base is None:
+            needs = "needs api_base=..., the server's address"
+            raise errors.ConfigError(f"{settings.model}: adapter={self.name!r} {needs}.")
         super().__init__(settings, secrets, endpoint)
         self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
         if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
@@ -72,7 +79,12 @@ class DirectAdapter(chat.ProviderAdapter):
     @property
     def _url(self) -> str:
         """The address of the endpoint."""
-        return f"{(self._base or OPENAI).rstrip('/')}{self._endpoint.path}"
+        return f"{(self._base or self._homes[self._settings.provider]).rstrip('/')}{self._path}"
+
+    @property
+    def _path(self) -> str:
+        """The path of the endpoint, after the address of the server."""
+        return self._endpoint.path
 
     def check(self, request: LMRequest) -> None:
         """Raise at once if the request cannot succeed.
@@ -80,14 +92,20 @@ class DirectAdapter(chat.ProviderAdapter):
         Raises:
             UnavailableError: trio runs this code.
             AuthError: A key is needed and missing.
-            RequestError: OpenAI does not take `top_k`; or the result of a parameter would be lost.
+            RequestError: The API does not take a parameter, as OpenAI `top_k`; or the result of one would be lost.
         """
         chat.refuse_trio("the direct adapter")
         chat.refuse_lost_results(request, self._settings)
         if self._base is None and (missing := self._secrets.missing()):
             raise missing
-        if self._base is None and "top_k" in request.params:
-            raise errors.RequestError("this model does not take top_k; leave it out of the parameters.", sent=False)
+        if wrong := [name for name in request.params if name in self._refused]:
+            message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
+            raise errors.RequestError(message, sent=False)
+
+    @property
+    def _refused(self) -> Collection[str]:
+        """The parameters that the API does not take."""
+        return ("top_k",) if self._base is None else ()
 
     async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
         """Load what the first request of a process needs.
@@ -174,7 +192,7 @@ class DirectAdapter(chat.ProviderAdapter):
                     if not content and packet.isspace():  # keeps the connection alive
                         continue
                     if streams and status < 300 and not (assembly or content or _BODY.match(packet)):
-                        assembly = Assembly(answer_name(request))
+                        assembly = self._assembly(request)
                     if assembly is None:
                         content += packet
                         if len(content) > most:
@@ -194,7 +212,11 @@ class DirectAdapter(chat.ProviderAdapter):
             failure = _connection_error(error, self._secrets, self._base)
         for piece in () if assembly is None else assembly.end():
             yield piece
-        yield await self._result(request, status, received, assembly or content, failure)
+        yield self._with_price(request, await self._result(request, status, received, assembly or content, failure))
+
+    def _with_price(self, request: LMRequest, result: LMReply | errors.ModelError) -> LMReply | errors.ModelError:  # noqa: ARG002
+        """Return a result with the price of what ran at the provider beside the model; as it is without such tools."""
+        return result
 
     async def _result(
         self,
@@ -213,6 +235,14 @@ class DirectAdapter(chat.ProviderAdapter):
         else:
             size, work = len(content), partial(self._read_content, request, status, received, content)
         return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
+
+    def _assembly(self, request: LMRequest) -> Assembly:
+        """Return what reads the stream of a reply."""
+        return Assembly(answer_name(request))
+
+    def _read_answer(self, content: bytearray) -> Json:
+        """Return the JSON of an answer, in the shape of the endpoint."""
+        return read_json(content)
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
@@ -238,7 +268,11 @@ class DirectAdapter(chat.ProviderAdapter):
         headers = {"content-type": "application/json", "user-agent": "synmod"}
         if key is not None:
             headers["authorization"] = f"Bearer {key.get_secret_value()}"
-        return headers | {name.lower(): text for name, text in self._secrets.headers().items()}
+        return headers | self._own_headers()
+
+    def _own_headers(self) -> dict[str, str]:
+        """Return the headers of the user by lower-case name."""
+        return {name.lower(): text for name, text in self._secrets.headers().items()}
 
     def _read_content(
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
@@ -247,17 +281,161 @@ class DirectAdapter(chat.ProviderAdapter):
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants
-            assembly = Assembly()
+            assembly = self._assembly(request)
             for _ in (*assembly.read(content), *assembly.end()):
                 pass
             return chat.read_stream(assembly, self._endpoint, request, received, self._secrets)
         if status < 300:
             with suppress(ValueError):
-                return chat.read_body(self._endpoint, read_json(content), request, received, self._secrets)
+                return chat.read_body(self._endpoint, self._read_answer(content), request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))
         return with_hints(error, self._settings, request)
+
+
+# -- other APIs --------------------------------------------------------------------------------------------------------
+
+
+class WireAdapter(DirectAdapter):
+    """Sends requests in a form other than chat completions; what the price list knows of a model is heeded."""
+
+    wire: Wire
+    runs_native_tools = True
+    _entry: Mapping[str, Any] | None = None  # of the model, in the price list; empty if it is not there
+
+    async def prepare(self, request: LMRequest) -> None:
+        """Load what the first request needs, and raise for what the model is known not to take.
+
+        Raises:
+            UnavailableError: SSL_CERT_FILE holds no certificates; not transient.
+            RequestError: The model is known not to take tools, images, files, sampling parameters or an effort.
+        """
+        await super().prepare(request)
+        if self._entry is None:
+            self._entry = await aio.to_thread(list_entry, self._settings.model)
+        for ability, uses in _ABILITIES.items():
+            if self._entry.get(f"supports_{ability}") is False and (what := uses(request)):
+                raise errors.RequestError(f"this model does not take {what}; leave it out.", sent=False)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:  # no tokenizer is public
+        """Return None: the tokens are estimated."""
+
+    def _knows(self, name: str, default: Any = None) -> Any:
+        """Return what the price list has on the model; `default` where it has nothing."""
+        return (self._entry or _NOTHING).get(name, default)
+
+    def _with_price(self, request: LMRequest, result: LMReply | errors.ModelError) -> LMReply | errors.ModelError:
+        message: Any = result.message if isinstance(result, LMReply) else None
+        blocks = (message or _NOTHING).get(PROVIDER_CONTENT, ()) if request.native_tools else ()
+        searches = sum(block.get("name") == "web_search" or block.get("type") == "web_search_call" for block in blocks)
+        if not searches or isinstance(result, errors.ModelError) or (price := token_price(self._settings)) is None:
+            return result
+        usage, rates = result.usage, self._knows("search_context_cost_per_query", _NOTHING)
+        tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.cache_write_tokens
+        cost = price.cost_usd(*tokens) + searches * rates.get("search_context_size_medium", 0.0)
+        return replace(result, usage=replace(usage, cost_usd=cost))
+
+    @property
+    def _path(self) -> str:
+        return self.wire.path
+
+    @property
+    def _refused(self) -> Collection[str]:
+        return self.wire.refused
+
+    def _assembly(self, request: LMRequest) -> Assembly:
+        return Assembly(answer_name(request), self.wire.events())
+
+    def _read_answer(self, content: bytearray) -> Json:
+        return self.wire.answer(read_json(content))
+
+    def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
+        body = {"model": self._settings.model.partition("/")[2], **self._request_body(request)}
+        body["native_tools"] = request.native_tools
+        return {**self.wire.body(body | ({"stream": True} if streams else {})), **self._settings.extra_body}
+
+    def _headers(self, key: SecretStr | None) -> dict[str, str]:
+        headers = {"content-type": "application/json", "user-agent": "synmod", **self.wire.headers}
+        name, scheme = self.wire.key_header
+        if key is not None:
+            headers[name] = f"{scheme}{key.get_secret_value()}"
+        return headers | self._own_headers()
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def _params_in(*names: str) -> Callable[[LMRequest], str]:
+    """Return a function that returns which of these parameters a request has, as text."""
+    return lambda request: ", ".join(name for name in names if name in request.params)
+
+
+def _parts_in(kind: str, name: str) -> Callable[[LMRequest], str]:
+    """Return a function that returns the name of a kind of parts, if a request has one."""
+
+    def find(request: LMRequest) -> str:
+        contents = [turn["content"] for turn in request.messages if is_array(turn["content"])]
+        return name if any(part.get("type") == kind for content in contents for part in content) else ""
+
+    return find
+
+
+_ABILITIES: Final[Mapping[str, Callable[[LMRequest], str]]] = {
+    "sampling_params": _params_in("temperature", "top_p", "top_k"),
+    "reasoning": _params_in("reasoning_effort"),
+    "function_calling": lambda request: "tools" if request.tools else "",
+    "vision": _parts_in("image_url", "images"),
+    "pdf_input": _parts_in("file", "files"),
+}
+"""Ability in the price list -> what of a request needs it."""
+
+
+class MessagesAdapter(WireAdapter):
+    """Sends requests to Anthropic's messages API."""
+
+    name = "messages"
+    wire = MESSAGES
+    _homes: ClassVar[Mapping[str, str]] = {"anthropic": ANTHROPIC}
+
+    def reasons(self, request: LMRequest) -> bool:
+        """Whether the model reasons on a request, and returns its reasoning."""
+        effort = request.params.get("reasoning_effort")
+        return effort not in ("none", "disable") if effort else bool(self._knows("thinking_always_on"))
+
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema: natively if the API takes it, else as a tool if one may be forced."""
+        if (level := level_of(request)) is not None or request.schema is None:
+            return level or "schema"
+        if self._knows("supports_native_structured_output", default=True) and is_in_grammar(request.schema):
+            return "schema"
+        is_free = self._knows("supports_forced_tool_use", default=True) and not self.reasons(request)
+        return "tool" if is_free else "prompt"
+
+    def _request_body(self, request: LMRequest) -> dict[str, Any]:
+        """Return the body in the shape of chat completions, with the limit of tokens that the API wants."""
+        body = {"max_tokens": self._knows("max_output_tokens", _MOST_TOKENS), **super()._request_body(request)}
+        if self._knows("supports_reasoning") and not self._knows("supports_adaptive_thinking"):
+            body["thinking"] = "budget"
+        return body
+
+
+_MOST_TOKENS: Final = 4_096  # of a reply of a model that is not in the price list; each takes that many
+
+
+class ResponsesAdapter(WireAdapter):
+    """Sends requests to OpenAI's responses API, or to a server that has it."""
+
+    name = "responses"
+    wire = RESPONSES
+
+    def _level(self, request: LMRequest) -> str:
+        """Return how to request a schema: natively, where the request leaves it open."""
+        return level_of(request) or "schema"
+
+    def _request_body(self, request: LMRequest) -> dict[str, Any]:
+        """Return the body in the shape of chat completions, and whether the model may reason."""
+        return {**super()._request_body(request), "reasons": not self._entry or self._knows("supports_reasoning")}
 
 
 async def _drain(response: ClientResponse) -> None:

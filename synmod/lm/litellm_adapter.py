@@ -341,6 +341,14 @@ class LiteLLMPrice(NamedTuple):
         return sum(self.litellm.cost_per_token(self.model, prompt_tokens, completion_tokens, **cached))
 
 
+def token_price(settings: options.Settings) -> Price | None:
+    """Return the price of tokens that was given, else the list price; None if it is not known."""
+    if settings.price is None:
+        return list_price(settings.model, settings.prompt_cache)
+    prompt, completion, *cache = (rate / 1_000_000 for rate in settings.price)
+    return Price(prompt, completion, cache[0] if cache else prompt, cache[1] if cache[1:] else None)
+
+
 def list_price(model: str, ttl: object = None) -> Price | None:
     """Return the price of a model in litellm's list; that of writes to a cache for an hour if `ttl` is "1h"."""
     entry = list_entry(model)

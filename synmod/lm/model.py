@@ -34,11 +34,11 @@ from synmod.scope import PHASES, ModelCounters, ModelCounts, current_call
 from . import options, records
 from .call import call_with_fallbacks
 from .chat_completions import CHAT, Endpoint
-from .direct_adapter import DirectAdapter
+from .direct_adapter import DirectAdapter, MessagesAdapter, ResponsesAdapter
 from .limits import Limit
-from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, count_tokens, list_entry, list_price
+from .litellm_adapter import LiteLLMAdapter, LiteLLMPrice, Price, count_tokens, list_entry, token_price
 from .relay import LMStream
-from .replies import function_schemas, normalize_tool_choice
+from .replies import function_schemas, is_native_tool, normalize_tool_choice
 
 M = TypeVar("M", bound="SharedModel")
 V = TypeVar("V")
@@ -88,7 +88,7 @@ class SharedModel:
         self, settings: options.Settings, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]
     ) -> None:
         self.settings: options.Settings = settings
-        if settings.api_base is None and settings.adapter in (None, "direct", "litellm"):
+        if settings.api_base is None and settings.adapter in (None, "direct", "litellm", "responses"):
             check_text(settings.model)
         self.secrets = options.Secrets(settings)
         self.adapter = self._adapter(settings.adapter, endpoint, embedded)
@@ -103,14 +103,19 @@ class SharedModel:
         if choice is None and settings.provider == "embedded":
             name = settings.model.partition("/")[2]
             return embedded[check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
-        if choice in (None, "direct", "litellm"):
-            by_default = settings.api_base is not None or settings.provider in ("openai", *options.LOCAL)
+        if choice in (None, "direct", "litellm", "responses"):
+            by_default = settings.api_base is not None or settings.provider in ("anthropic", "openai", *options.LOCAL)
             direct = choice == "direct" or (choice is None and by_default)
-            return (DirectAdapter if direct else LiteLLMAdapter)(settings, self.secrets, endpoint)
+            kind = ResponsesAdapter if choice == "responses" else DirectAdapter if direct else LiteLLMAdapter
+            if kind is DirectAdapter and settings.provider == "anthropic" and endpoint is CHAT:
+                kind = MessagesAdapter
+            return kind(settings, self.secrets, endpoint)
         missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
         if isinstance(choice, str) or missing:
             got = repr(choice) if isinstance(choice, str) else f"{type(choice).__name__} without {', '.join(missing)}"
-            expected = "'direct', 'litellm', or an object with name, version and async send(request) -> reply"
+            expected = (
+                "'direct', 'litellm', 'responses', or an object with name, version and async send(request) -> reply"
+            )
             raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
         return choice
 
@@ -162,14 +167,14 @@ class SharedModel:
         """Return the price of tokens: the one given, else the adapter's, else the list price; None if unknown."""
         if self._price is None:
             settings, price = self.settings, None
-            free = (0.0, 0.0) if settings.provider == "embedded" else None
-            if (rates := settings.price or free) is not None:
-                prompt, completion, *cache = (rate / 1_000_000 for rate in rates)
-                price = Price(prompt, completion, cache[0] if cache else prompt, cache[1] if cache[1:] else None)
+            if settings.price is not None:
+                price = token_price(settings)
+            elif settings.provider == "embedded":
+                price = Price(0.0, 0.0, 0.0)
             elif (find := getattr(self.adapter, "price", None)) is not None:
                 price = await find()
             elif settings.api_base is None and settings.provider not in ("testing", *options.LOCAL):
-                price = await aio.to_thread(list_price, settings.model, settings.prompt_cache)
+                price = await aio.to_thread(token_price, settings)
             self._price = (price,)
         return self._price[0]
 
@@ -368,8 +373,9 @@ class LanguageModel(SharedModel):
         prompt_cache: Whether the provider shall cache the constant part of prompts: instructions, examples and tools.
             Models of Anthropic get marks, which expire after five minutes without use, or an hour with "1h"; OpenAI
             gets a `prompt_cache_key`; others ignore it.
-        adapter: "direct", "litellm", or a provider of your own (see `Adapter`). By default OpenAI, local servers and
-            every model with an `api_base` are reached directly, the others through litellm.
+        adapter: "direct", "litellm", "responses" (OpenAI's responses API), or a provider of your own (see `Adapter`).
+            By default OpenAI, Anthropic, local servers and every model with an `api_base` are reached directly, the
+            others through litellm.
         limit: How many requests, and tokens, may leave: a `Limit`, which several models may share, or an int, the
             number of requests at once.
         cache: Where replies are kept, so that equal calls need no request: a `Cache`, the path of one, or True for
@@ -520,6 +526,7 @@ class LanguageModel(SharedModel):
         level = None if structured is None else options.check_structured(structured, name)
         limit = None if timeout_s is None else check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
         turns, functions = records.turns(messages), function_schemas(tools, name)
+        natives = tuple([tool for tool in tools if is_native_tool(tool)]) if tools else ()
 
         def request_to(model: LanguageModel) -> records.LMRequest:
             """Return the request for one of the models."""
@@ -537,6 +544,7 @@ class LanguageModel(SharedModel):
                 sample=draw,
                 structured=level or model.settings.structured,
                 reasoning_field=reasoning_field,
+                native_tools=natives,
                 data_model=model_class,
             )
 

@@ -198,6 +198,7 @@ LOCAL: Final[Mapping[str, str]] = {provider: f"http://localhost:{port}/v1" for p
 """Provider -> the default address of its local server."""
 
 _BASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "ollama": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
     **{name: (f"{name.upper()}_API_BASE",) for name in ("hosted_vllm", "llamafile", "lm_studio", "vllm")},
@@ -222,6 +223,8 @@ def _base_of_environment(provider: str) -> str | None:
         host, _, port = rest.removesuffix("/").removesuffix("/v1").partition(":")
         here = "127.0.0.1" if host in ("", "0.0.0.0") else host  # noqa: S104  # as a client reads it
         base = f"{scheme or 'http'}://{here}:{port or (443 if scheme == 'https' else _PORTS[provider])}/v1"
+    if provider == "anthropic":  # whose variable holds the root
+        base = f"{base.rstrip('/').removesuffix('/v1')}/v1"
     try:
         return _base(base)
     except ValueError as error:

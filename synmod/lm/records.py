@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import repeat
 from math import inf
 from operator import attrgetter
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Protocol, Self
 
 from pydantic import BaseModel
 
-from synmod.data import Schema, ToolCall, content_part, dump_json
+from synmod.data import Audio, Image, Schema, ToolCall, content_part, dump_json
 from synmod.errors import DataError, FieldError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import NO_USAGE, Usage
@@ -344,6 +344,7 @@ class LMRequest:
         sample: The number of this draw among independent draws of one request; never sent.
         structured: How to ask for the schema: `schema`, `json`, `tool`, `calls`, `prompt`, or None for the best.
         reasoning_field: The field of the schema that native reasoning fills if a reply lacks it; or None.
+        native_tools: Tools that run at the provider, as `native_tool` makes them.
         data_model: The class whose validators a reply must also pass; or None.
 
     Source: OpenAI's chat completions, pydantic-ai's model requests.
@@ -358,6 +359,7 @@ class LMRequest:
     sample: int = 0
     structured: str | None = None
     reasoning_field: str | None = None
+    native_tools: tuple[Json, ...] = ()
     data_model: type[BaseModel] | None = field(default=None, repr=False)
 
     def __deepcopy__(self, memo: object) -> Self:
@@ -431,6 +433,44 @@ class Attempt:
     waited_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """One token of a reply, with its log probability.
+
+    Attributes:
+        token: The text of the token.
+        logprob: The natural logarithm of its probability.
+        top: The most likely tokens in its place, by text, with theirs.
+
+    Source: OpenAI's `logprobs`.
+    """
+
+    token: str
+    logprob: float
+    top: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A source that a reply cites.
+
+    Attributes:
+        text: The passage of the source, if the provider quotes it; else what the reply writes about it.
+        url: Its address; None if it has none.
+        title: Its title; None if it has none.
+        start: Where the text that cites it begins in the text of the reply.
+        end: Where that text ends.
+
+    Source: the annotations of OpenAI, the citations of Anthropic.
+    """
+
+    text: str
+    url: str | None = None
+    title: str | None = None
+    start: int = 0
+    end: int = 0
+
+
 @dataclass(frozen=True)
 class LMReply:
     """The reply of a model.
@@ -454,6 +494,9 @@ class LMReply:
         attempts: One `Attempt` for each request sent.
         elapsed_s: Seconds of the whole call.
         first_chunk_s: Seconds to the first piece; None without streaming.
+        logprobs: The tokens of the text with their log probabilities, if the parameter `logprobs` requested them.
+        media: Images and sounds that the model made.
+        citations: What the text cites, such as pages that a native tool found.
 
     Source: OpenAI's chat completions; differs: frozen; `json` is valid or None.
     """
@@ -471,6 +514,9 @@ class LMReply:
     attempts: tuple[Attempt, ...] = ()
     elapsed_s: float = 0.0
     first_chunk_s: float | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
+    media: tuple[Image | Audio, ...] = ()
+    citations: tuple[Citation, ...] = ()
 
     def __getitem__(self, key: str | int) -> Any:
         """Return the value of a key of `json`.
@@ -569,6 +615,7 @@ _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
     "tool_calls": (tuple, list),
     "message": (dict, NoneType),
     **dict.fromkeys(("reasoning", "finish_reason", "request_id"), (str, NoneType)),
+    **dict.fromkeys(("logprobs", "media", "citations"), (tuple,)),
 }
 _CHUNK: Final[Mapping[str, Any]] = {"text": str, "reasoning": str, "tool_calls": (tuple, list)}
 _ANY_VALUES: Final = attrgetter(*_ANY_REPLY)
@@ -628,12 +675,13 @@ class Adapter(Protocol):
         name: The name of the adapter.
         version: Changed whenever its replies may change.
 
-    Optional methods: `check(request)`, a plain function that raises at once; `async prepare(request)`, which loads what
-    requests need and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for
-    anything else (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model
-    reasons natively on a request and returns its reasoning; `async price()`, which returns the price of tokens, an
-    object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None (where tokens were written to the
-    provider's cache, their number is a fourth argument); `async aclose()`.
+    Optional: `check(request)`, a function that raises at once; `async prepare(request)`, which loads what requests
+    need and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for anything
+    else (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model reasons
+    natively on a request and returns its reasoning; `runs_native_tools`, True if it sends the `native_tools` of a
+    request; `async price()`, which returns the price of tokens, an object with `cost_usd(prompt_tokens,
+    completion_tokens, cached_tokens=0)`, or None (where tokens were written to the provider's cache, their number is a
+    fourth argument); `async aclose()`.
 
     Source: httpx transports.
     """
@@ -683,6 +731,7 @@ def request_content(request: LMRequest, adapter: Adapter) -> Json:
         "structured": request.structured,
         "reasoning_field": request.reasoning_field,
         "tools": None if request.tools is None else frozen_list(request.tools),
+        "native_tools": frozen_list(request.native_tools) if request.native_tools else None,
         "tool_choice": request.tool_choice,
         "params": request.params or None,
         "sample": request.sample,
@@ -695,6 +744,30 @@ _PLAIN: Final = LMReply()
 _DEEPEST_ENTRY: Final = 100  # it holds the value of a reply, which has at most 50 levels
 
 
+_KINDS_OF_MEDIA: Final[Mapping[str, type[Image | Audio]]] = {"image": Image, "audio": Audio}
+
+
+def extras_of(reply: LMReply) -> dict[str, Any]:
+    """Return as JSON the log probabilities, media and citations of a reply, without empty ones."""
+    extras: dict[str, Any] = {"logprobs": reply.logprobs, "citations": reply.citations}
+    extras = {name: [asdict(item) for item in items] for name, items in extras.items() if items}
+    return extras | ({"media": [item.model_dump() for item in reply.media]} if reply.media else {})
+
+
+def extras_from(json: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a reply in JSON of `extras_of`.
+
+    Raises:
+        ValueError, TypeError, KeyError: It is not such JSON.
+    """
+    makers: dict[str, Callable[[Any], Any]] = {
+        "logprobs": lambda item: TokenLogprob(**item),
+        "citations": lambda item: Citation(**item),
+        "media": lambda item: _KINDS_OF_MEDIA[item["media_type"].partition("/")[0]](**item),
+    }
+    return {name: tuple([make(item) for item in json[name]]) for name, make in makers.items() if name in json}
+
+
 def entry_of(reply: LMReply) -> Json:
     """Return the cache entry of a reply, without default values; None if it is not JSON (a lone surrogate)."""
     entry = {name: value for name in _KEPT if (value := getattr(reply, name)) != getattr(_PLAIN, name)}
@@ -702,6 +775,7 @@ def entry_of(reply: LMReply) -> Json:
         del entry["message"]
     if reply.tool_calls:
         entry["tool_calls"] = list(reply.tool_calls)
+    entry |= extras_of(reply)
     try:
         return frozen(entry, _DEEPEST_ENTRY)
     except DataError:
@@ -714,8 +788,8 @@ def reply_of_entry(entry: Mapping[str, Any], elapsed_s: float) -> LMReply | None
     try:
         fields["message"] = message(**entry.get("message", {"role": "assistant", "content": entry.get("text", "")}))
         fields["tool_calls"] = tuple([ToolCall.model_validate(call) for call in entry.get("tool_calls", ())])
-        reply = LMReply(**fields, cached=True, elapsed_s=elapsed_s)
+        reply = LMReply(**fields, **extras_from(entry), cached=True, elapsed_s=elapsed_s)
         check_reply(reply, "the cache holds")
-    except (TypeError, ValueError):  # of another program; pydantic's ValidationError is a ValueError
+    except (TypeError, ValueError, LookupError):  # of another program; pydantic's ValidationError is a ValueError
         return None
     return reply

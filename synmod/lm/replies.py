@@ -25,6 +25,36 @@ _READ_OF_CALLS: Final = frozenset({"arguments", "function", "id", "index", "name
 _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": "object", ...}}'
 
 
+def native_tool(name: str, **options: Json) -> FrozenDict:
+    """Return a tool that runs at the provider, such as a search of the web; it stands in `tools`, also of an Agent.
+
+    What it did is in the message of the reply, and goes back to the provider in a conversation; what it cited is in
+    `reply.citations`; its price is part of the usage. It needs `adapter="responses"`, or a model of Anthropic.
+
+    Args:
+        name: The name of the provider: `web_search`, `code_interpreter`, `web_fetch`, ...
+        **options: What the provider takes beside it, such as `max_uses=3`.
+
+    Raises:
+        ConfigError: The name is not a str.
+        DataError: An option is not JSON.
+
+    Example:
+        >>> native_tool("web_search", max_uses=3)["options"]
+        {'max_uses': 3}
+
+    Source: the server tools of Anthropic, the built-in tools of OpenAI; pydantic-ai's builtin tools.
+    """
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        raise ConfigError(f"native_tool: the name is {name!r:.100}, wanted one of the provider, such as 'web_search'.")
+    return frozen_dict({"type": "native", "name": name, "options": frozen(options)})
+
+
+def is_native_tool(tool: Any) -> bool:
+    """Whether a tool runs at the provider."""
+    return is_object(tool) and tool.get("type") == "native"
+
+
 def function_schema(tool: Any, where: str) -> FrozenDict:
     """Return a tool in the shape of chat completions, its parameters checked.
 
@@ -53,7 +83,7 @@ def function_schema(tool: Any, where: str) -> FrozenDict:
 
 
 def function_schemas(tools: Any, where: str) -> tuple[Json, ...] | None:
-    """Return the tools of a call as function schemas; None for no tools.
+    """Return the tools of a call as function schemas, without native ones; None for no tools.
 
     Raises:
         ConfigError: They are not a list, one is not a function schema, or two have the same name.
@@ -63,7 +93,7 @@ def function_schemas(tools: Any, where: str) -> tuple[Json, ...] | None:
         return None
     if isinstance(tools, str | bytes | dict) or not hasattr(tools, "__iter__"):
         raise ConfigError(f"{where}: tools: got {tools!r:.100}, wanted a list of tools.")
-    checked = tuple([function_schema(tool, where) for tool in tools])
+    checked = tuple([function_schema(tool, where) for tool in tools if not is_native_tool(tool)])
     names = [tool["function"]["name"] for tool in checked]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ConfigError(f"{where}: tools: two of them have the name {twice[0]!r}.")
@@ -337,7 +367,7 @@ def read(reply: LMReply, request: LMRequest, sent: LMRequest) -> Read:
         return Read(None, "tool", (("", "no tool is called, and one must be"),))
     if request.schema is None:
         reason = "length" if reply.finish_reason == "length" else "empty"
-        return Read(None) if reply.text.strip() else Read(None, reason, (("", "the reply is empty"),))
+        return Read(None) if reply.text.strip() or reply.media else Read(None, reason, (("", "the reply is empty"),))
     if reply.text.count("{") + reply.text.count("[") > _MOST_PARTS:
         return Read(None, "schema", (("", f"the reply has more than {_MOST_PARTS:,} objects and arrays"),))
     reasoning = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any, Final
 
@@ -202,6 +202,7 @@ class Assembly:
 
     Args:
         answer: The name of the tool that carries the schema, whose arguments are the text of the reply; None for none.
+        translate: Returns a record of the stream as one of chat completions; None where it is one.
 
     Attributes:
         error: The error record of the stream; None if there was none.
@@ -209,13 +210,14 @@ class Assembly:
         has_ended: Whether the rest of the stream is ignored: its last record, or a fault, has arrived.
     """
 
-    def __init__(self, answer: str | None = None) -> None:
-        self._answer = answer
+    def __init__(self, answer: str | None = None, translate: Callable[[Json], Json] | None = None) -> None:
+        self._answer, self._translate = answer, translate
         self._events = ServerSentEvents()
         self._texts: dict[str, StringIO] = {}
         self._halves: dict[str, str] = {}  # key of a text -> half a character at its end
         self._others: dict[str, Json] = {}  # what else the message holds
         self._calls = _Calls()
+        self._logprobs: list[Json] = []
         self._thinking = ThinkingSplitter()
         self._fields: dict[str, Json] = {}  # of the completion itself
         self._finish_reason: Json = None
@@ -290,6 +292,8 @@ class Assembly:
             elif text and (is_error or self._events.name in (b"", b"message")):
                 yield {"error": text.decode(errors="replace")} if is_error else None
             return
+        if self._translate is not None:
+            record = self._translate(record)
         self.has_ended = record == "[DONE]"
         for item in record if is_array(record) else (record,) if record is not None else ():
             yield {"error": item} if is_error and not (is_object(item) and "error" in item) else item
@@ -315,6 +319,8 @@ class Assembly:
         self._choice_error = self._choice_error or choice.get("error")
         if choice.get("usage"):
             self._fields["usage"] = choice["usage"]
+        if is_object(logprobs := choice.get("logprobs")):
+            self._logprobs += objects_in(logprobs.get("content"))
         return self._piece(delta) if is_object(delta) else None
 
     def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
@@ -330,7 +336,7 @@ class Assembly:
             if value is None or key == "role":
                 continue
             if key in ("tool_calls", "function_call"):
-                pieces = _objects(value) if key == "tool_calls" else [{"function": value}]
+                pieces = objects_in(value) if key == "tool_calls" else [{"function": value}]
                 self._room -= sum(self._calls.add(piece, place) for place, piece in enumerate(pieces))
                 if self._answer is not None and not self._texts:
                     added["content"] = self._calls.new_arguments(self._answer)
@@ -369,9 +375,11 @@ class Assembly:
         if calls := self._calls.whole():
             message["tool_calls"] = calls
         if "thinking_blocks" in message:  # Anthropic takes back neither their index nor one without a signature
-            blocks = [block for block in _objects(message["thinking_blocks"]) if {"signature", "data"} & block.keys()]
+            blocks = [block for block in objects_in(message["thinking_blocks"]) if {"signature", "data"} & block.keys()]
             message["thinking_blocks"] = [{key: block[key] for key in block if key != "index"} for block in blocks]
-        ending = {"finish_reason": self._finish_reason, "error": self._choice_error}
+        ending: dict[str, Json] = {"finish_reason": self._finish_reason, "error": self._choice_error}
+        if self._logprobs:
+            ending["logprobs"] = {"content": self._logprobs}
         choice = {"message": whole_texts(message), **ending}
         return {**self._fields, "choices": [choice] if self._has_choice else []}
 
@@ -394,7 +402,7 @@ def _chunk(added: dict[str, str]) -> LMChunk | None:
     return LMChunk(text, reasoning) if text or reasoning else None
 
 
-def _objects(json: Json) -> list[dict[str, Any]]:
+def objects_in(json: Json) -> list[dict[str, Any]]:
     """Return the objects of an array; none of anything else."""
     return [item for item in json if is_object(item)] if is_array(json) else []
 

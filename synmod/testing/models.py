@@ -26,6 +26,8 @@ _OF_CONNECTION: Final = frozenset(
 class DoubleAdapter:
     """An adapter that answers by a function of the request."""
 
+    runs_native_tools = True
+
     __slots__ = ("answer", "latency_s", "name", "requests", "version")
 
     def __init__(self, name: str, answer: Callable[[LMRequest], Any | Awaitable[Any]], latency_s: float) -> None:

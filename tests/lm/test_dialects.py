@@ -12,8 +12,12 @@ from tests.lm.loopback import Answer, Loopback
 FILES = sorted(Path(__file__).with_name("dialects").glob("*.json"))
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [{"name": "weather", "parameters": CITY}, {"name": "now"}]
+MODELS = {
+    "anthropic_messages": {"model": "anthropic/m"},
+    "openai_responses": {"model": "openai/m", "adapter": "responses"},
+}
 CASES = {
-    f"{file.stem}: {name}: {way}": (case, way)
+    f"{file.stem}: {name}: {way}": (case, way, MODELS.get(file.stem, {"model": "openai/m"}))
     for file in FILES
     for name, case in json.loads(file.read_text(encoding="utf-8")).items()
     for way in ("body", "stream")
@@ -30,10 +34,10 @@ def answer(case, way):
     return Answer(status, headers=headers, raw=(content if isinstance(content, str) else json.dumps(content)).encode())
 
 
-async def outcome(case, way):
+async def outcome(case, way, model):
     """The reply or the error of one call, and the pieces of a stream."""
     async with Loopback(answer(case, way)) as server:
-        lm = LanguageModel("openai/m", api_base=server.base, attempts=1, repairs=0)
+        lm = LanguageModel(**model, api_base=server.base, attempts=1, repairs=0)
         schema, tools = CITY if case.get("schema") else None, TOOLS if case.get("tools") else None
         pieces = []
         try:
@@ -63,9 +67,9 @@ def shown(got):
 @pytest.mark.parametrize("name", CASES)
 async def test_each_case_comes_out_as_it_must(name):
     """Whole and streamed alike; the pieces of a stream add up to its reply."""
-    case, way = CASES[name]
+    case, way, model = CASES[name]
     want = {"error": None, **case["want"]}
-    reply, pieces = await outcome(case, way)
+    reply, pieces = await outcome(case, way, model)
     got = shown(reply)
     if (says := want.pop("says", None)) is not None:
         assert says in got["says"]

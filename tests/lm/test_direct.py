@@ -182,8 +182,7 @@ async def test_repair_and_retry_reach_the_wire_exactly():
 
 
 @pytest.mark.parametrize(
-    "model",
-    ["vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m", "anthropic/claude-x", "groq/m", "openai/m"],
+    "model", ["vllm/m", "hosted_vllm/m", "ollama/m", "lm_studio/m", "llamafile/m", "groq/m", "openai/m"]
 )
 async def test_an_api_base_gets_chat_completions_and_no_key_of_the_environment(model):
     """Any model with an `api_base`, without an Authorization header unless a key is given."""
@@ -217,19 +216,14 @@ async def test_no_parameter_is_dropped():
 
 
 @pytest.mark.parametrize("adapter", ["direct", "litellm"])
-@pytest.mark.parametrize(
-    "wanted",
-    [{"logprobs": True}, {"top_logprobs": 2}, {"modalities": ["text", "audio"]}, {"n": 3}, {"audio": {"voice": "x"}}],
-)
+@pytest.mark.parametrize("wanted", [{"best_of": 2}, {"n": 3}, {"n_probs": 4}])
 async def test_what_no_reply_can_hold_is_refused_before_sending(wanted, adapter):
-    """It would be paid for and lost; the same in `extra_body`, where a value that requests nothing is sent."""
+    """It would be paid for and lost; a value that requests nothing is sent."""
     (name,) = wanted
-    ways = [{"extra_body": wanted}, *([{"call": wanted}] if name in SAMPLING else [])]
-    for way in ways:
-        error, arrived = await ask(adapter=adapter, **way)
-        assert isinstance(error, sm.RequestError)
-        assert (name in str(error), error.attempts, arrived) == (True, 0, [])
-    _, arrived = await ask(extra_body={"n": 1, "logprobs": False, "modalities": ["text"]})
+    error, arrived = await ask(adapter=adapter, extra_body=wanted)
+    assert isinstance(error, sm.RequestError)
+    assert (name in str(error), error.attempts, arrived) == (True, 0, [])
+    _, arrived = await ask(extra_body={"n": 1, "best_of": 1})
     assert len(arrived) == 1
 
 
@@ -388,7 +382,7 @@ async def test_a_key_over_plain_http_to_a_public_host_warns():
 def test_direct_by_hand_needs_an_address():
     """`adapter="direct"` for a provider without a known address is a ConfigError that names api_base."""
     with pytest.raises(ConfigError, match="api_base"):
-        LanguageModel("anthropic/claude-x", adapter="direct")
+        LanguageModel("groq/m", adapter="direct")
     assert LanguageModel("ollama/m", adapter="direct").adapter.name == "direct"
 
 

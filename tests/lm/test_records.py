@@ -52,7 +52,7 @@ def test_fields_stand_in_the_order_of_the_contract():
         names
         == (
             "text json message tool_calls reasoning finish_reason usage model request_id cached attempts elapsed_s"
-            " first_chunk_s"
+            " first_chunk_s logprobs media citations"
         ).split()
     )
     names = [field.name for field in dataclasses.fields(LMRequest)]

@@ -1,0 +1,104 @@
+"""What a wire is, and what the wires share: parts of a chat completion, read without trust."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from synmod.errors import RequestError
+from synmod.leaves import Json, is_array, is_object
+
+Record: TypeAlias = dict[str, Any]
+
+PROVIDER_CONTENT: Final = "provider_content"
+"""The key of an assistant turn with what the provider sent and wants back as it was: blocks, or items."""
+
+_DATA: Final = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+
+
+class Wire(NamedTuple):
+    """The form in which a provider takes requests and sends replies.
+
+    Attributes:
+        path: The path after the base address.
+        headers: Further headers of each request.
+        key_header: The header that carries the key, and what is written before the key.
+        body: `body(chat)` returns the body for one of chat completions.
+        answer: `answer(json)` returns a chat completion; what is not a reply is returned as it is.
+        events: `events()` returns a function of the records of one stream: it returns a piece of a chat completion,
+            "[DONE]" behind the last one, or None.
+        refused: Sampling parameters that the provider does not take.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    key_header: tuple[str, str]
+    body: Callable[[Record], Record]
+    answer: Callable[[Json], Json]
+    events: Callable[[], Callable[[Json], Json]]
+    refused: frozenset[str]
+
+
+def an_object(json: Json) -> Record:
+    """Return a JSON object, empty for anything else."""
+    return json if is_object(json) else {}
+
+
+def objects_in(json: Json) -> list[Record]:
+    """Return the objects of an array; none of anything else."""
+    return [item for item in json if is_object(item)] if is_array(json) else []
+
+
+def text_in(record: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key, "" for anything else."""
+    text = record.get(key)
+    return text if isinstance(text, str) else ""
+
+
+def count_of(record: Mapping[str, Any], key: str) -> int:
+    """Return the number of tokens under a key, 0 for anything else."""
+    count = record.get(key)
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+def parts_of(content: Json) -> Sequence[Record]:
+    """Return the content of a turn as parts; texts without a character are left out."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
+    return [part for part in parts if part.get("type") != "text" or part.get("text")]
+
+
+def split_data(url: str) -> tuple[str, str] | None:
+    """Return the media type and the base64 text of a data address; None for another address."""
+    match = _DATA.fullmatch(url)
+    return match and (match[1], match[2])
+
+
+def cannot_take(what: str) -> RequestError:
+    """Return the error for a part that a provider's API has no place for."""
+    return RequestError(f"this API does not take {what}; leave it out, or choose another model.", sent=False)
+
+
+def completion(
+    message: Record, finish_reason: Json, usage: Record | None, request_id: Json, logprobs: Sequence[Json] = ()
+) -> Record:
+    """Return a chat completion."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
+    if logprobs:
+        choice["logprobs"] = {"content": list(logprobs)}
+    return {"id": request_id, "choices": [choice], **({} if usage is None else {"usage": usage})}
+
+
+def piece(delta: Record, **others: Json) -> Record:
+    """Return a piece of a streamed chat completion."""
+    return {"choices": [{"index": 0, "delta": delta, **others}]}
+
+
+def function_call(key: Json, name: Json, arguments: Json, index: int | None = None) -> Record:
+    """Return a tool call, or a piece of one, in the shape of chat completions."""
+    own = {"id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return own if index is None else {"index": index, **own}
+
+
+def url_citation(source: Mapping[str, Any], start: int, end: int, text: str = "") -> Record:
+    """Return a citation as an annotation of chat completions; `text` is the passage, if the provider quotes it."""
+    own = {"url": source.get("url"), "title": source.get("title"), "start_index": start, "end_index": end}
+    return {"type": "url_citation", "url_citation": {**own, **({"text": text} if text else {})}}
