@@ -123,23 +123,23 @@ class Compact(Module):
         window = self.window or await model.context_window()
         room = inf if window is None else self.at * window
         around = lm.estimate_text(len(data.dump_json([*tools]))) if tools else 0
-        with lm.default_language_model(model):
-            while around + lm.estimate_tokens(conversation.sent()) > room and await self._shorten(conversation, room):
-                pass
         while True:
+            is_long = around + lm.estimate_tokens(conversation.sent()) > room
+            if is_long and await self._shorten(conversation, room, model):
+                continue
             try:
                 return await ask(conversation.sent())
             except errors.ContextWindowError:
-                with lm.default_language_model(model):
-                    if not await self._shorten(conversation, room):
-                        raise
+                if not await self._shorten(conversation, room, model):
+                    raise
 
-    async def _shorten(self, conversation: Conversation, room: float) -> bool:
+    async def _shorten(self, conversation: Conversation, room: float, model: lm.LanguageModel) -> bool:
         """Replace turns before the last ones by a summary; return whether the conversation became shorter.
 
         Args:
             conversation: The conversation.
             room: How many tokens of it one summary may replace at most.
+            model: The model that writes the summary, unless this module has one.
         """
         turns = conversation.later
         cut = max(len(turns) - self.keep, 0)
@@ -155,7 +155,8 @@ class Compact(Module):
                 half = max(int(room), _LEAST_TOKENS) * _CHARACTERS_PER_TOKEN // 2
                 text = f"{text[:half]} [...] {text[-half:]}"
             try:
-                output: Any = await self(Transcript(conversation=text))
+                with lm.default_language_model(model):
+                    output: Any = await self(Transcript(conversation=text))
                 break
             except errors.ContextWindowError:
                 room = min(room, tokens) / 2

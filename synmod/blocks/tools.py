@@ -166,15 +166,15 @@ class Tool(Module):
         Raises:
             CallError: One is missing; names the type.
         """
-        if not self._injected:
-            return {}
-        values = {name: scope.injected_value(kind, _MISSING) for name, (kind, _) in self._injected.items()}
+        values = dict[str, Any]()
         for name, (kind, has_default) in self._injected.items():
-            if values[name] is _MISSING and not has_default:
+            if (value := scope.injected_value(kind, _MISSING)) is not _MISSING:
+                values[name] = value
+            elif not has_default:
                 wanted = getattr(kind, "__name__", str(kind))
                 remedy = f"call it in a block `with sm.inject(value):`, where the value is a {wanted}"
                 raise errors.CallError(f"{self.name}: no {wanted} is injected for {name!r}; {remedy}.")
-        return {name: value for name, value in values.items() if value is not _MISSING}
+        return values
 
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""

@@ -1,5 +1,6 @@
 """Agents whose model is a real one: they call their tools, whatever the type of the answer."""
 
+import json
 from typing import Literal
 
 import pytest
@@ -93,3 +94,36 @@ async def test_the_model_answers_after_a_tool_that_fails(model):
     agent = sm.Agent([weather], Report, language_model=model(extra_body={}), max_steps=4, on_tool_error="report")
     report = await agent(Question(question="What is the weather in Rome?"))
     assert report["weather"] in ("sunny", "rainy", "unknown") and tries
+
+
+async def test_ten_turns_of_a_chat_hold_every_call_and_result(model, weather, calls):
+    """Each request begins with the whole conversation so far, through JSON; a long one is compacted by the model."""
+    sent = []
+
+    class Sent(sm.Hook):
+        def on_lm_begin(self, event):
+            sent.append([turn for turn in event.request.messages if turn["role"] != "system"])
+
+    lm = model(extra_body={})
+    options = {"tool_choice": "weather", "max_steps": 6, "return_messages": True}
+    agent = sm.Agent([weather], Report, language_model=lm, **options)
+    history = []
+    for city in CITIES:
+        sent.clear()
+        question = {"role": "user", "content": f"What is the weather in {city}?"}
+        with sm.hooks(Sent()):
+            output = await agent(sm.ChatMessages([*history, question]))
+        assert [turns[: len(history) + 1] for turns in sent] == [[*history, question]] * len(sent)
+        assert sent[-1] == output["messages"][:-1]
+        history = json.loads(json.dumps(output.get_json()))["messages"]
+        assert history == output["messages"]
+    assert len(calls) >= len(CITIES)
+    assert [turn["role"] for turn in history].count("tool") == len(calls)
+    compact = sm.Compact(window=300, keep=4, language_model=model(max_tokens=48))
+    brief = sm.Agent([weather], Report, language_model=lm, compact=compact, **options)
+    with sm.trace() as trace:
+        output = await brief(sm.ChatMessages([*history, {"role": "user", "content": "What is the weather in Oslo?"}]))
+    (summary,) = [call for call in trace.roots[0].children if call.path == "compact"][:1]
+    assert summary.usage.completion_tokens > 0
+    assert len(output["messages"]) < len(history)
+    assert output["messages"][1]["content"].endswith(summary.outputs["summary"])
