@@ -231,6 +231,7 @@ def _form(answer: Any) -> tuple[Json, Callable[[Json], Any]]:
     declared, model = _wrapped(cast("Any", answer))
     whole = dict(data.portable(declared))
     schema = {**whole["properties"]["value"], **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
+    schema.pop("title", None)  # that of our field
     return frozen(schema), lambda json: data.value_from({"value": json}, declared, model).to()
 
 

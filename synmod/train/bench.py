@@ -20,6 +20,7 @@ from synmod.errors import (
     ConfigError,
     EvaluationError,
     JournalError,
+    Paused,
     TrainerError,
     UnboundModelError,
 )
@@ -501,7 +502,7 @@ class Bench:
             try:
                 value: Json = (await self.ask(self._proposer, inputs))["value"]
             except Exception as error:
-                if is_from_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError):
+                if is_from_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError | Paused):
                     raise
                 if isinstance(error, AuthError | ConfigError | UnboundModelError):
                     cause = str(error).rstrip(".")
