@@ -57,7 +57,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "AgentLimitError", "ArgumentError", "AuthError", "BadNameError", "BadReplyError", "BudgetExceeded", "BuildError",
-    "CallError", "CassetteError", "ConfigError", "ContextWindowError", "DataError", "DeadlineExceeded",
+    "CallError", "CassetteError", "CodeError", "ConfigError", "ContextWindowError", "DataError", "DeadlineExceeded",
     "EvaluationError", "FieldError", "FormatError", "GraphError", "GuardError", "JournalError", "LifecycleError",
     "LoadError", "ModelError", "ModelTimeout", "NoCallError", "NotBuiltError", "Paused", "Problem", "RateLimitError",
     "RegistryError", "RequestError", "RunError", "SaveError", "SaveProblem", "SchemaError", "SchemaTooComplex",
@@ -219,6 +219,18 @@ class Paused(SynmodError, RuntimeError):
     def __init__(self, message: str, questions: Iterable[Any] = ()) -> None:
         super().__init__(message)
         self.questions: tuple[Any, ...] = tuple(questions)
+
+
+class CodeError(CallError, RuntimeError):
+    """The code of a `Code` module failed, was stopped, or returned something that is not its output.
+
+    Attributes:
+        traceback: The traceback of the code, or the reason.
+    """
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
 
 
 class BuildError(SynmodError, RuntimeError):

@@ -77,6 +77,7 @@ class Agent(Generator[M]):
     """
 
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_functions", "_offered"})
+    _may_lack_tools: ClassVar[bool] = False
     return_messages: bool = False
     """Whether the output has the conversation."""
 
@@ -103,7 +104,7 @@ class Agent(Generator[M]):
     ) -> None:
         check_params(type(self), options)
         super().__init__(data_model, schema=schema, **options)
-        if not isinstance(tools, (list, tuple)) or not tools:
+        if not isinstance(tools, (list, tuple)) or not (tools or self._may_lack_tools):
             raise errors.ConfigError(f"Agent: tools is {tools!r:.100}; write a non-empty list of tools.")
         native = [tool for tool in tools if lm.is_native_tool(tool)]
         own: list[Any] = [tool for tool in tools if not lm.is_native_tool(tool)]
@@ -153,10 +154,10 @@ class Agent(Generator[M]):
         for tool in self.tools.values():
             if isinstance(inner := checks.innermost(tool), Tool):
                 inner.injected()  # what is missing is found before the first call of the model
-        conversation = self._conversation(inputs)
+        conversation = self._conversation(self._shown(inputs))
         with self._run_budget() as account:
             try:
-                reply = await self._last_reply(conversation)
+                outputs: Any = await self._answer(inputs, conversation)
             except errors.BudgetExceeded as error:
                 if account is None or error.account is not account:
                     error.messages = tuple(conversation.sent())
@@ -165,11 +166,18 @@ class Agent(Generator[M]):
             except errors.Paused as pause:
                 pause.messages = tuple(conversation.to_output()["messages"])
                 raise
-        outputs: Any = self._outputs(reply)
         if self.return_messages:
             messages = conversation.to_output()
             outputs = messages if self._form.reply is None else data.ops.concat(outputs, messages)
         return self._result(inputs, outputs)
+
+    def _shown(self, inputs: Any) -> Any:
+        """Return the inputs as the prompt shows them."""
+        return inputs
+
+    async def _answer(self, inputs: Any, conversation: Conversation) -> data.JsonDataModel[Any]:  # noqa: ARG002
+        """Run the steps, which add their turns to a conversation; return the answer."""
+        return self._outputs(await self._last_reply(conversation))
 
     async def _last_reply(self, conversation: Conversation) -> lm.LMReply:
         """Call the model and the tools in turn, and add their turns to a conversation, until there is an answer.
@@ -244,7 +252,7 @@ class Agent(Generator[M]):
         """Run one tool; return the turn with its result, media as parts after its text, or with the error to report."""
         media = list[Json]()
         try:
-            output = _plain(await self._run(self.tools[call.name], call), media)
+            output = plain_output(await self._run(self.tools[call.name], call), media)
         except Exception as error:
             if (output := self._text_for_model(error)) is None:
                 raise
@@ -277,14 +285,14 @@ class Agent(Generator[M]):
         return await tool(inputs)
 
 
-def _plain(output: Any, media: list[Json]) -> Json:
+def plain_output(output: Any, media: list[Json]) -> Json:
     """Return the output of a tool as JSON, with `(image 1)` and the like in place of media; add their parts to `media`.
 
     Raises:
         DataError: A sound is given by its address, which no message can hold.
     """
     if isinstance(output, (tuple, list)):
-        return [_plain(item, media) for item in cast("Sequence[Any]", output)]
+        return [plain_output(item, media) for item in cast("Sequence[Any]", output)]
     if not isinstance(output, data.JsonDataModel):
         return to_jsonable_python(output, fallback=frozen)
     schema = data.schema_of(output)

@@ -105,6 +105,7 @@ CATALOGUE = {
         (INPUT,),
     ),
     "And": (sm.And, (INPUT, INPUT)),
+    "AskModel": (lambda: blocks.AskModel(), (blocks.PromptText(prompt="Who?").to_json_data_model(),)),
     "BestOf": (lambda: sm.BestOf(sm.Generator(Answer), 3, reward=length, threshold=1e9), (INPUT,)),
     "Branch": (
         lambda: sm.Branch({"a b": ("x", sm.Generator(Answer)), "c": sm.Generator(Answer)}, question="Which?"),
@@ -115,6 +116,11 @@ CATALOGUE = {
     "Compact": (
         lambda: sm.Compact(0.5, 2, window=900, instructions="Be brief."),
         (Transcript(conversation="Hi").to_json_data_model(),),
+    ),
+    "Code": (lambda: sm.Code("def f(inputs): return {'answer': inputs['question'].upper()}", Answer), (INPUT,)),
+    "CodeAct": (
+        lambda: sm.CodeAct([look_up], Answer, max_steps=2, seconds=2, inputs_as="variables", budget={"calls": 3}),
+        (INPUT,),
     ),
     "Concat": (lambda: sm.Concat(name="both"), ([INPUT, INPUT],)),
     "Constant": (lambda: sm.Constant(Answer(answer="brief")), (INPUT,)),

@@ -5,10 +5,13 @@ from typing import Any, assert_type
 from synmod.blocks import (
     Agent,
     And,
+    AskModel,
     BestOf,
     Branch,
     Cached,
     ChainOfThought,
+    Code,
+    CodeAct,
     Compact,
     Concat,
     Constant,
@@ -157,6 +160,9 @@ async def agents(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> None
     assert_type(agent, Agent[Answer])
     assert_type(await agent(value), JsonDataModel[Answer])
     assert_type(await agent(symbol), SymbolicDataModel)
+    assert_type(CodeAct([tool], Answer, inputs_as="variables", seconds=2), CodeAct[Answer])
+    assert_type(Code("def f(inputs): return inputs", Answer, seconds=2).seconds, float)
+    assert_type(AskModel("embedded/nearest").name, str)
     Agent([add], on_tool_error="ignore")  # pyright: ignore[reportArgumentType]  # the mistake under test
 
 
