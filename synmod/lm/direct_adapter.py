@@ -302,6 +302,7 @@ class WireAdapter(DirectAdapter):
 
     wire: Wire
     runs_native_tools = True
+    takes_media_in_results = True
     _entry: Mapping[str, Any] | None = None  # of the model, in the price list; empty if it is not there
 
     async def prepare(self, request: LMRequest) -> None:

@@ -63,6 +63,11 @@ class LiteLLMAdapter(chat.ProviderAdapter):
         super().__init__(settings, secrets, endpoint)
         self._litellm: Any = None  # set by the first `prepare`
 
+    @property
+    def takes_media_in_results(self) -> bool:
+        """Whether litellm passes images and files in the result of a tool on to the provider."""
+        return self._settings.provider in ("anthropic", "bedrock")
+
     def check(self, request: LMRequest) -> None:
         """Raise at once if the request cannot succeed.
 

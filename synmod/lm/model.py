@@ -534,9 +534,10 @@ class LanguageModel(SharedModel):
             if functions is not None and "tool_choice" in merged:
                 choice = normalize_tool_choice(merged["tool_choice"], functions, name)
                 merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
+            takes_media = getattr(model.adapter, "takes_media_in_results", False)
             return records.LMRequest(
                 model.model,
-                records.turns_for(turns, model.settings.server, servers),
+                records.turns_for(turns, model.settings.server, servers, takes_media=takes_media),
                 schema=reply_schema,
                 tools=functions,
                 tool_choice=choice,

@@ -189,7 +189,11 @@ def end_of_constant(messages: Sequence[Message]) -> tuple[int, int]:
 
 
 def turns_for(
-    messages: tuple[Message, ...], server: tuple[str, str | None], servers: Sequence[tuple[str, str | None]]
+    messages: tuple[Message, ...],
+    server: tuple[str, str | None],
+    servers: Sequence[tuple[str, str | None]],
+    *,
+    takes_media: bool = False,
 ) -> tuple[Message, ...]:
     """Return turns as they are sent to a server, which only gets back what it wrote beside the known keys itself.
 
@@ -197,6 +201,8 @@ def turns_for(
         messages: The turns.
         server: Its provider and address.
         servers: All that the call may try; the first wrote the turns whose author is not known or has moved.
+        takes_media: Whether it takes images and files in the result of a tool; if not, a turn of the user after the
+            results has them.
     """
 
     def is_of_another(turn: Message) -> bool:
@@ -209,12 +215,8 @@ def turns_for(
         return messages
     turns = [_portable_turn(turn) if turn["role"] == "assistant" and is_of_another(turn) else turn for turn in messages]
     if any(turn["role"] == "tool" and not isinstance(turn["content"], str) for turn in turns):
-        turns = _with_media_after_results(turns, takes_media=server[1] is None and server[0] in _TAKE_MEDIA)
+        turns = _with_media_after_results(turns, takes_media=takes_media)
     return tuple(turns)
-
-
-_TAKE_MEDIA: Final = ("anthropic", "bedrock")
-"""Providers that take images and files in the result of a tool; others take them from the user alone."""
 
 
 def _with_media_after_results(turns: Sequence[Message], *, takes_media: bool) -> list[Message]:
@@ -675,13 +677,13 @@ class Adapter(Protocol):
         name: The name of the adapter.
         version: Changed whenever its replies may change.
 
-    Optional: `check(request)`, a function that raises at once; `async prepare(request)`, which loads what requests
-    need and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for anything
-    else (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model reasons
-    natively on a request and returns its reasoning; `runs_native_tools`, True if it sends the `native_tools` of a
-    request; `async price()`, which returns the price of tokens, an object with `cost_usd(prompt_tokens,
-    completion_tokens, cached_tokens=0)`, or None (where tokens were written to the provider's cache, their number is a
-    fourth argument); `async aclose()`.
+    Optional: `check(request)`, a function that raises at once; `async prepare(request)`, which loads what requests need
+    and does not count against `timeout_s`; `stream(request)`, an async generator of `LMChunk`s and, for anything else
+    (usage, finish reason), a final `LMReply`; `reasons(request)`, a plain function: whether the model reasons natively
+    on a request and returns its reasoning; `takes_media_in_results`, True if results of tools may hold images and
+    files; `runs_native_tools`, True if it sends the `native_tools` of a request; `async price()`, which returns the
+    price of tokens, an object with `cost_usd(prompt_tokens, completion_tokens, cached_tokens=0)`, or None (where tokens
+    were written to the provider's cache, their number is a fourth argument); `async aclose()`.
 
     Source: httpx transports.
     """

@@ -123,7 +123,7 @@ async def test_ten_turns_of_a_chat_hold_every_call_and_result(model, weather, ca
     brief = sm.Agent([weather], Report, language_model=lm, compact=compact, **options)
     with sm.trace() as trace:
         output = await brief(sm.ChatMessages([*history, {"role": "user", "content": "What is the weather in Oslo?"}]))
-    (summary,) = [call for call in trace.roots[0].children if call.path == "compact"][:1]
-    assert summary.usage.completion_tokens > 0
+    summaries = [call for call in trace.roots[0].children if call.path == "compact"]
+    assert all(summary.usage.completion_tokens > 0 for summary in summaries)
     assert len(output["messages"]) < len(history)
-    assert output["messages"][1]["content"].endswith(summary.outputs["summary"])
+    assert output["messages"][1]["content"].endswith(summaries[-1].outputs["summary"])
