@@ -2,4 +2,5 @@
 
 from synmod.cli import main
 
-main()
+if __name__ == "__main__":  # importing it runs nothing
+    main()
