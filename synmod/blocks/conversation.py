@@ -22,7 +22,9 @@ class Conversation:
 
     def __init__(self, prompt: Sequence[lm.Message], turns: Sequence[lm.Message], is_shown: bool) -> None:
         roles = [turn["role"] for turn in turns]
-        until = roles.index("user") + 1 if is_shown and "user" in roles else 0 if is_shown else len(turns)
+        until = len(turns)
+        if is_shown:
+            until = roles.index("user") + 1 if "user" in roles else 0
         self.first, self.later = tuple(turns[:until]), list(turns[until:])
         self.opening = tuple(prompt[: len(prompt) - len(self.later)])
 

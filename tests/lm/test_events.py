@@ -167,6 +167,26 @@ async def test_the_next_call_waits_for_a_slow_reader():
     assert steps.done == 50
 
 
+async def test_a_crowd_of_calls_is_no_further_ahead_of_its_reader():
+    """Of three hundred that may run at once, one begins for each event that is taken."""
+    step = Steps(0)
+    program = sm.Map(step, concurrency=300)
+    ended, begun = 0, []
+
+    class Begun(sm.Hook):
+        def on_call_begin(self, event):
+            begun.append(event.path)
+
+    with sm.hooks(Begun()):
+        async with sm.stream(program, [QUERY] * 300, events=True) as s:
+            async for event in s:
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                ended += isinstance(event, CallEnd)
+                assert len(begun) - ended <= 3
+    assert len(begun) == ended == 301
+
+
 async def test_calls_of_models_wait_for_a_slow_reader_and_run_at_once_for_a_fast_one():
     """Ten that meet each other would never do so one after the other."""
     meet, answered = asyncio.Barrier(10), []
