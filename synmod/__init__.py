@@ -47,8 +47,8 @@ from synmod.module import Module, build
 from synmod.program import Input, Program, Sequential, compose
 from synmod.registry import register, registered
 from synmod.retrieval import (
-    FoundPassage, HybridIndex, Index, KeywordIndex, Passage, Passages, QueryPassage, Retrieve, Table, VectorIndex,
-    passages,
+    FoundPassage, HybridIndex, Index, KeywordIndex, Nearest, Passage, Passages, QueryPassage, Retrieve, Table,
+    VectorIndex, passages,
 )
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
@@ -83,13 +83,13 @@ __all__ = [
     "InMask", "Index", "Injected", "Input", "Intermediate", "JournalError", "JsonDataModel", "KeyPath", "KeywordIndex",
     "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit", "LoadError",
     "LoadReport", "Majority", "Map", "Memory", "ModelError", "ModelTimeout", "Module", "Monitor", "MonitorRecord",
-    "NoCallError", "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param", "Passage",
-    "Passages", "PathContains", "PathIn", "Paused", "Prefix", "Program", "Progress", "QueryPassage", "Question",
-    "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve", "Retry", "Rollout",
-    "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError", "SelfCritique",
-    "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError",
-    "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart",
-    "Thinking", "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError",
+    "Nearest", "NoCallError", "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param",
+    "Passage", "Passages", "PathContains", "PathIn", "Paused", "Prefix", "Program", "Progress", "QueryPassage",
+    "Question", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve", "Retry",
+    "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError",
+    "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError",
+    "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table",
+    "TextPart", "Thinking", "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError",
     "UnavailableError", "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Xor",
     "answers", "ask", "ask_model", "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone",
     "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data", "deadline",

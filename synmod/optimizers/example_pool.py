@@ -127,11 +127,14 @@ class ExamplePool(NamedTuple):
         Args:
             state: Keeps its other values.
             rows: In the order of the examples.
-            most: Entries per Variable at most.
+            most: Entries per Variable at most; a Variable that is a pool gets the entries of all rows.
         """
         place = {row: number for number, row in enumerate(rows)}
         changes: dict[str, Json] = {}
         for path, entries in self.entries.items():
+            if state[path].metadata.get("is_pool"):
+                changes[path] = [entry.value for entry in entries]
+                continue
             chosen = [entry for entry in entries if entry.rows[0] in place]
             changes[path] = [entry.value for entry in sorted(chosen, key=lambda entry: place[entry.rows[0]])][:most]
         return state.replace(changes)
@@ -150,6 +153,9 @@ class ExamplePool(NamedTuple):
         for path, entries in self.entries.items():
             new = [entry.value for entry in entries if entry.rows[0] == row][:most]
             examples: list[Json] = list(state[path].value)
+            if state[path].metadata.get("is_pool"):
+                changes[path] = [*examples, *new]
+                continue
             for draw in draws[: max(0, len(examples) + len(new) - most)]:
                 examples.pop(int(draw * len(examples)))
             changes[path] = [*examples, *new]

@@ -8,12 +8,13 @@ Must never know: the purpose of the passages, programs, saving, training.
 
 from .filters import Where
 from .indexes import KeywordIndex
+from .nearest import Nearest
 from .passages import passages
 from .retrieve import FoundPassage, HybridIndex, Index, Passage, Passages, QueryPassage, Retrieve
 from .table import Table
 from .vectors import VectorIndex
 
 __all__ = [
-    "FoundPassage", "HybridIndex", "Index", "KeywordIndex", "Passage", "Passages", "QueryPassage", "Retrieve", "Table",
-    "VectorIndex", "Where", "passages",
+    "FoundPassage", "HybridIndex", "Index", "KeywordIndex", "Nearest", "Passage", "Passages", "QueryPassage",
+    "Retrieve", "Table", "VectorIndex", "Where", "passages",
 ]

@@ -99,7 +99,7 @@ class VectorIndex(StoredIndex):
             best = self._matrix_of(connection, len(vector)).nearest(connection, vector, k, fits)
             statement = "SELECT id, metadata, text FROM passage WHERE number = ?"
             return passages_of_rows((*connection.execute(statement, (number,)).fetchone(), x) for number, x in best)
-        connection.create_function("cosine", 1, _cosine_to(vector), deterministic=True)
+        connection.create_function("cosine", 1, cosine_to(vector), deterministic=True)
         statement = (
             "SELECT id, metadata, text, score FROM passage JOIN (SELECT number AS best, cosine(vector) AS score"
             " FROM passage WHERE fits(metadata) ORDER BY score DESC, number LIMIT ?)"
@@ -117,7 +117,7 @@ class VectorIndex(StoredIndex):
 
     async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes | None]:
         prefixed = [f"{self.passage_prefix}{text}" for text in texts]
-        return [_pack_vector(vector) for vector in (await self.embedding_model(prefixed)).vectors]
+        return [pack_vector(vector) for vector in (await self.embedding_model(prefixed)).vectors]
 
     @property
     def _vector_source(self) -> str:
@@ -144,13 +144,13 @@ class VectorIndex(StoredIndex):
         return stored is not None
 
 
-def _pack_vector(vector: Sequence[float]) -> bytes:
+def pack_vector(vector: Sequence[float]) -> bytes:
     """Return a vector, normalised, as bytes; no bytes for a zero vector, which has no direction."""
     length = math.hypot(*vector)
     return array("d", [number / length for number in vector]).tobytes() if length else b""
 
 
-def _cosine_to(vector: Sequence[float]) -> Callable[[bytes], float]:
+def cosine_to(vector: Sequence[float]) -> Callable[[bytes], float]:
     """Return a function from a packed vector to its cosine. Hot: called for every passage.
 
     For unit vectors it is 1 - d * d / 2 with their distance d, which Python computes faster than their dot product.

@@ -143,6 +143,10 @@ CATALOGUE = {
     "Lambda": (lambda: sm.Lambda(shout), (INPUT,)),
     "Majority": (lambda: sm.Majority(sm.Generator(Answer), 3, field="answer"), (INPUT,)),
     "Map": (lambda: sm.Map(sm.Generator(Answer), "queries", concurrency=2, on_error="collect"), (SHELF,)),
+    "Nearest": (
+        lambda: sm.Nearest(sm.Generator(Answer), 1, pool=[{"inputs": {"question": "a"}, "outputs": {"answer": "b"}}]),
+        (INPUT,),
+    ),
     "Not": (blocks.Not, (INPUT,)),
     "Or": (sm.Or, (INPUT, INPUT)),
     "OutMask": (lambda: sm.OutMask("source", recursive=True), (INPUT,)),

@@ -259,6 +259,7 @@ CATALOGUE = {
     "limits_and_fallbacks": (limited, None),
     "majority": (lambda: sm.Majority(verdict(), 3, field="label"), [TICKET]),
     "map": (lambda: sm.Map(verdict(), "tickets", concurrency=2, on_error="collect"), [Pile(tickets=[TICKET, TICKET])]),
+    "nearest": (lambda: sm.Nearest(verdict(), 2, field="text"), [TICKET]),
     "not": (lambda: sm.blocks.Not(), [TICKET]),
     "odd_data": (odd_data, [TICKET]),
     "or": (lambda: sm.Or(), [TICKET, None]),
