@@ -3,7 +3,7 @@
 import inspect
 import os
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack, cast
 
 from pydantic import Field
@@ -11,7 +11,18 @@ from pydantic import Field
 from synmod import data, flow, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, Paused, SchemaError, add_note
-from synmod.leaves import Json, aio, align_nests, check_seconds, copy_nest, frozen, leaves, new_run_id
+from synmod.leaves import (
+    Json,
+    aio,
+    align_nests,
+    check_seconds,
+    copy_nest,
+    frozen,
+    is_mapping,
+    is_sequence,
+    leaves,
+    new_run_id,
+)
 from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
@@ -346,10 +357,10 @@ def _entry(output: Any) -> Json:
 
 def _content(x: Any) -> Json:
     """Return the part of the key for an input: JSON and schemas, in lists and mappings."""
-    if isinstance(x, Mapping):
-        return {"mapping": [[repr(key), _content(value)] for key, value in cast("Mapping[Any, Any]", x).items()]}
-    if isinstance(x, (list, tuple)):
-        return [_content(item) for item in cast("list[Any]", x)]
+    if is_mapping(x):
+        return {"mapping": [[repr(key), _content(value)] for key, value in x.items()]}
+    if is_sequence(x):
+        return [_content(item) for item in x]
     return None if x is None else {"json": frozen(x), "schema": data.schema_of(x)}
 
 

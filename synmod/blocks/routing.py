@@ -5,11 +5,11 @@ Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a l
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from synmod import data, flow, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, Paused, SchemaError, add_note
-from synmod.leaves import Json, frozen, is_object
+from synmod.leaves import Json, frozen, is_mapping, is_object, is_sequence
 from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
@@ -518,12 +518,12 @@ def _check_routes(kind: str, name: str, routes: Any) -> dict[str, Module]:
 
 def _split_descriptions(branches: Any) -> tuple[dict[str, Module], dict[str, str]]:
     """Return the modules, and the descriptions, by label."""
-    if not isinstance(branches, Mapping):
+    if not is_mapping(branches):
         return _check_routes("Branch", "branches", branches), {}
     modules: dict[str, Any] = {}
     meanings: dict[str, str] = {}
-    for label, branch in cast("Mapping[Any, Any]", branches).items():
-        pair = cast("tuple[Any, ...]", tuple(branch) if isinstance(branch, (tuple, list)) else ("", branch))  # pyright: ignore[reportUnknownArgumentType]  (users)
+    for label, branch in branches.items():
+        pair = tuple(branch) if is_sequence(branch) else ("", branch)
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise ConfigError(f"Branch: branches[{label!r:.100}] must be a module, or (description, module).")
         meanings[label], modules[label] = pair

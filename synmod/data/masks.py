@@ -60,8 +60,8 @@ def _steps_of(pattern: object) -> list[str]:
     """Return the steps of a pattern."""
     if isinstance(pattern, str):
         return pattern.split("/")
-    if isinstance(pattern, list | tuple) and pattern and all(isinstance(step, str) for step in cast("Any", pattern)):
-        return list(cast("list[str]", pattern))
+    if leaves.is_sequence(pattern) and pattern and all(isinstance(step, str) for step in pattern):
+        return list(pattern)
     raise errors.ArgumentError(
         f"A mask is a pattern, a list of patterns or a data model, got {pattern!r:.100}: write 'field/field', or the "
         "steps as a tuple."

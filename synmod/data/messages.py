@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, model_validator
 
@@ -15,8 +15,8 @@ from .models import PROVIDER_CONFIG, DataModel, FieldFault, ReadyMade
 
 def _as_text(arguments: Any) -> Any:
     """Return the text of arguments given as an object; a text is kept to the letter."""
-    if isinstance(arguments, Mapping):
-        plain = leaves.frozen(dict(cast("Mapping[str, Any]", arguments)))
+    if leaves.is_mapping(arguments):
+        plain = leaves.frozen(dict(arguments))
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return arguments
 
@@ -70,9 +70,9 @@ class ToolCall(ReadyMade):
     @classmethod
     def _complete(cls, value: Any) -> Any:
         """Put name and arguments in their place on the wire."""
-        if not isinstance(value, Mapping):
+        if not leaves.is_mapping(value):
             return value
-        fields: dict[str, Any] = {"type": "function", **cast("Mapping[str, Any]", value)}
+        fields: dict[str, Any] = {"type": "function", **value}
         if "function" not in fields and not fields.keys().isdisjoint({"name", "arguments"}):
             fields["function"] = {key: fields.pop(key) for key in ("name", "arguments") if key in fields}
         return fields

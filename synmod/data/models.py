@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, cast, dataclass_transform, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, dataclass_transform, get_args, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 
 from synmod import registry
 from synmod.errors import DataError, FieldError, Problem, SchemaError, SymbolicValueError
-from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_object, json_equal, leaves, thaw
+from synmod.leaves import FrozenDict, did_you_mean, dump_json, frozen, is_mapping, is_object, json_equal, leaves, thaw
 from synmod.leaves.nests import map_leaves
 
 from . import declaring, subschema
@@ -348,10 +348,10 @@ class JsonDataModel(HasSchema[ModelT]):
 
 def _equals_mapping(json: FrozenDict, other: object) -> bool:
     """Whether a mapping holds equal JSON; NotImplemented for anything else."""
-    if not isinstance(other, Mapping):
+    if not is_mapping(other):
         return NotImplemented
     try:
-        return json_equal(json, dict(cast("Mapping[Any, Any]", other)))
+        return json_equal(json, dict(other))
     except DataError:
         return False
 
@@ -539,8 +539,8 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):  # noqa: PLW1641 
         return to_value(self)[key]
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Mapping):
-            return _equals_mapping(dump(self), cast("Mapping[Any, Any]", other))
+        if is_mapping(other):
+            return _equals_mapping(dump(self), other)
         return super().__eq__(other)
 
     def __synmod_json__(self) -> FrozenDict:
@@ -648,9 +648,9 @@ class ReadyMade(DataModel):
     def _complete(cls, value: Any) -> Any:
         """Write the constant `type` where it is missing."""
         kind = cls.model_fields.get("type")
-        if kind is None or not isinstance(value, Mapping):
+        if kind is None or not is_mapping(value):
             return value
-        return {"type": get_args(kind.annotation)[0], **cast("Mapping[str, Any]", value)}
+        return {"type": get_args(kind.annotation)[0], **value}
 
     def _faults(self) -> Iterator[FieldFault]:
         """Yield the faults of the fields taken together."""

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel
 
 from synmod.errors import ArgumentError, DataError, SchemaError
-from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, must_be, unique_name
+from synmod.leaves import FrozenDict, did_you_mean, frozen, frozen_dict, frozen_list, is_mapping, must_be, unique_name
 
 from . import masks, models, subschema
 from .declaring import HasSchema, Operand, OperandClass, declare, schema_of
@@ -231,9 +231,9 @@ def _plan_suffix(schema: Schema, suffix: object) -> OperationPlan:
 
 def _require_names(names: Any) -> dict[str, str]:
     """Return the names of arrays by field as a plain dict (ArgumentError)."""
-    pairs = cast("Mapping[Any, Any]", {} if names is None else names)
-    if not isinstance(names, Mapping | None) or not all(isinstance(x, str) for pair in pairs.items() for x in pair):
-        raise ArgumentError(must_be("factorize: names", "a dict of array names by field", cast("object", names)))
+    pairs: object = {} if names is None else names
+    if not is_mapping(pairs) or not all(isinstance(x, str) for pair in pairs.items() for x in pair):
+        raise ArgumentError(must_be("factorize: names", "a dict of array names by field", names))
     return dict(pairs)
 
 

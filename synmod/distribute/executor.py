@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, DataError, RunError
-from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen, must_be
+from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen, is_object, must_be
 from synmod.module import Module
 from synmod.train import Example, RunOutcome
 
@@ -439,8 +439,8 @@ def pack_nest(value: Any) -> Json:
     """
     if isinstance(value, JsonDataModel | DataModel):
         return {"json": frozen(value), "schema": data.schema_of(cast("Any", value))}
-    if isinstance(value, dict):
-        return {"dict": {str(key): pack_nest(part) for key, part in cast("dict[Any, Any]", value).items()}}
+    if is_object(value):
+        return {"dict": {str(key): pack_nest(part) for key, part in value.items()}}
     for kind, cls in _SEQUENCES.items():
         if isinstance(value, cls):
             return {kind: [pack_nest(part) for part in cast("Sequence[Any]", value)]}

@@ -22,7 +22,8 @@ from .files import (
 )
 from .frozen import (
     CONTAINERS, INT_END, MAX_DIGITS, FrozenDict, FrozenList, Json, dump_json, empty_object, fill, frozen, frozen_dict,
-    frozen_equal, frozen_list, is_array, is_object, json_equal, mend, parse_frozen, parse_json, thaw,
+    frozen_equal, frozen_list, is_array, is_mapping, is_object, is_sequence, json_equal, mend, parse_frozen,
+    parse_json, thaw,
 )
 from .names import (
     KeyPath, check_choice, check_int, check_name, check_number, check_seconds, checks_keywords, did_you_mean,

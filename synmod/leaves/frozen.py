@@ -10,7 +10,7 @@ JSON of an instance. Nesting is bounded, so the functions here recurse.
 # Why: JSON is Any, and isinstance(x, dict) or type(x) narrows that to a partly unknown type.
 
 import json as _json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from math import copysign, isfinite
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeGuard
@@ -132,6 +132,16 @@ def is_object(json: object) -> TypeGuard[dict[str, Any]]:
 def is_array(json: object) -> TypeGuard[list[Any]]:
     """Whether a JSON value, frozen or plain, is an array."""
     return isinstance(json, list)
+
+
+def is_mapping(x: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether an object of unknown type is a mapping."""
+    return isinstance(x, Mapping)
+
+
+def is_sequence(x: object) -> TypeGuard[Sequence[Any]]:
+    """Whether an object of unknown type is a list or a tuple."""
+    return isinstance(x, list | tuple)
 
 
 def depth_of(json: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from synmod import leaves, tree
 from synmod.flow import FlowGraph, SymbolRef
@@ -193,10 +193,10 @@ def _form_of_module(definition: tree.NodeDef) -> Any:
 
 def _tuples_to_lists(nest: Any) -> Any:
     """Return a nest with lists in place of tuples, as in a file."""
-    if isinstance(nest, list | tuple):
-        return [_tuples_to_lists(part) for part in cast("list[Any]", nest)]
-    if isinstance(nest, dict):
-        return {key: _tuples_to_lists(part) for key, part in cast("dict[str, Any]", nest).items()}
+    if leaves.is_sequence(nest):
+        return [_tuples_to_lists(part) for part in nest]
+    if leaves.is_object(nest):
+        return {key: _tuples_to_lists(part) for key, part in nest.items()}
     return nest
 
 

@@ -503,11 +503,11 @@ def _nest_to_json(nest: Any) -> Any:
 def _nest_from_json(json: Any) -> Any:
     if json is None:
         return None
-    if isinstance(json, list | tuple):
-        return [_nest_from_json(item) for item in cast("list[Any]", json)]
-    if isinstance(json, dict) and list(cast("dict[str, Any]", json)) == ["dict"]:
-        return {key: _nest_from_json(item) for key, item in cast("dict[str, dict[str, Any]]", json)["dict"].items()}
-    if not isinstance(json, dict):
+    if leaves.is_sequence(json):
+        return [_nest_from_json(item) for item in json]
+    if leaves.is_object(json) and list(json) == ["dict"]:
+        return {key: _nest_from_json(item) for key, item in json["dict"].items()}
+    if not leaves.is_object(json):
         raise errors.ConfigError(
             f"an input of a build config is a schema, null, a list or {{'dict': ...}}, not {json!r:.100}."
         )
@@ -522,18 +522,18 @@ def read_build_config(module: Module, config: Mapping[str, Any]) -> dict[str, An
         SchemaError: A schema in it is unusable.
     """
     schemas = config.get("schemas")
-    if len(config) != 1 or not isinstance(schemas, Mapping):
+    if len(config) != 1 or not leaves.is_mapping(schemas):
         raise errors.ConfigError(
             f"{where(module)}: a build config is {{'schemas': {{parameter: schema}}}}, not {config!r:.100}."
         )
     signature = module._record.declaration.build
-    for name in cast("Mapping[str, Any]", schemas):
+    for name in schemas:
         if name not in signature.parameters:
             raise errors.ConfigError(
                 f"{where(module)}: build{signature} has no parameter {name!r}, which its build config has."
                 f"{leaves.did_you_mean(name, signature.parameters)}"
             )
-    return {name: _nest_from_json(json) for name, json in cast("Mapping[str, Any]", schemas).items()}
+    return {name: _nest_from_json(json) for name, json in schemas.items()}
 
 
 def build_from_config(module: Module, config: Mapping[str, Any] | None) -> None:

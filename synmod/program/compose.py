@@ -181,7 +181,7 @@ def _tests_for_none(code: CodeType, parameters: Iterable[str]) -> Iterator[tuple
 def _names(instruction: dis.Instruction) -> Sequence[Any]:
     """Return the names that an instruction stores or loads, in order; Python 3.13 joins two instructions into one."""
     names: Any = instruction.argval
-    return cast("Sequence[Any]", names) if isinstance(names, tuple) else (names,)
+    return names if leaves.is_sequence(names) else (names,)
 
 
 def _line(instruction: dis.Instruction) -> int | None:
@@ -503,8 +503,8 @@ def _is_row(members: Any) -> bool:
 
 def _pairs(members: Any) -> list[tuple[Any, Any]]:
     """Return each member after its name, which is None if the members have no names."""
-    if isinstance(members, Mapping):
-        return list(cast("Mapping[Any, Any]", members).items())
+    if leaves.is_mapping(members):
+        return list(members.items())
     return [(None, member) for member in members]
 
 

@@ -335,13 +335,13 @@ def _places(value: Any, where: Where, secrets: list[str]) -> Iterator[Where]:
     if isinstance(value, str):
         if any(secret in value for secret in secrets):
             yield where
-    elif isinstance(value, Mapping):
-        for key, part in cast("Mapping[str, Any]", value).items():
+    elif leaves.is_mapping(value):
+        for key, part in value.items():
             if any(secret in key for secret in secrets):
                 yield where
             yield from _places(part, (*where, key), secrets)
-    elif isinstance(value, list):
-        for number, part in enumerate(cast("list[Any]", value)):
+    elif leaves.is_array(value):
+        for number, part in enumerate(value):
             yield from _places(part, (*where, number), secrets)
 
 

@@ -15,7 +15,18 @@ from pydantic_core import PydanticSerializationError, to_json
 from synmod import lm, retrieval
 from synmod.data import json_equal
 from synmod.errors import ArgumentError, BuildError, GraphError, SynmodError
-from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, path_str, thaw
+from synmod.leaves import (
+    Json,
+    Suspended,
+    checks_keywords,
+    did_you_mean,
+    drive,
+    escape_step,
+    frozen,
+    is_mapping,
+    path_str,
+    thaw,
+)
 from synmod.module import Module, note_loaded, read_build_config, seal
 from synmod.tree import NODE, STATIC, GraphDef, Static, Visit, kind_of, record, walk
 
@@ -269,8 +280,8 @@ class Loader:
         by_name = [(_index_name(entry), entry) for entry in self._nodes if issubclass(entry.cls, retrieval.Index)]
         entries = dict(by_name)
         supplied: Mapping[str, Any] = {} if indexes is None else dict.fromkeys(entries, indexes)
-        if isinstance(indexes, Mapping):
-            supplied = cast("Mapping[str, Any]", indexes)
+        if is_mapping(indexes):
+            supplied = indexes
         for name, index in supplied.items():
             if not isinstance(index, retrieval.Index):
                 raise ArgumentError(f"indexes: {index!r:.100} is not an Index; write indexes={{{name!r}: index}}.")

@@ -10,7 +10,17 @@ from pydantic_core import to_json
 
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
-from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, path_str
+from synmod.leaves import (
+    FrozenDict,
+    Json,
+    check_name,
+    did_you_mean,
+    frozen,
+    frozen_dict,
+    is_object,
+    is_sequence,
+    path_str,
+)
 from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on
 from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
 
@@ -210,7 +220,7 @@ def _shape(nest: Any) -> Any:
     """Return a nest in the form of a build config: a key around a dict distinguishes it from a schema."""
     if is_object(nest):
         return {"dict": {key: _shape(part) for key, part in nest.items()}}
-    return [_shape(part) for part in cast("list[Any]", nest)] if isinstance(nest, list | tuple) else nest
+    return [_shape(part) for part in nest] if is_sequence(nest) else nest
 
 
 def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str, Json]:
@@ -577,10 +587,10 @@ def _read_declared(symbol: dict[str, Any], terms: TermReader) -> Declared:
 
 def with_schemas(config: Any) -> Any:
     """Return a build config with the schema of each data model in its place."""
-    if isinstance(config, dict):
-        return {key: with_schemas(part) for key, part in cast("dict[str, Any]", config).items()}
-    if isinstance(config, list | tuple):
-        return [with_schemas(part) for part in cast("list[Any]", config)]
+    if is_object(config):
+        return {key: with_schemas(part) for key, part in config.items()}
+    if is_sequence(config):
+        return [with_schemas(part) for part in config]
     if isinstance(config, data.SymbolicDataModel) or (isinstance(config, type) and issubclass(config, BaseModel)):
         return data.thaw(data.schema_of(config))
     return cast("Any", config)

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, check_int, make_file, path_text, scrub
+from synmod.leaves import aio, check_int, is_array, make_file, path_text, scrub
 
 from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -224,7 +224,7 @@ def _usage_attributes(usage: Usage) -> Attributes:
 def _parts(turn: Mapping[str, Any]) -> list[Attributes]:
     """Return the parts of a turn; content other than text is written as data."""
     content: Any = turn.get("content")
-    pieces = cast("list[Any]", content) if isinstance(content, list) else [content]
+    pieces = content if is_array(content) else [content]
     return [
         {"type": "text", "content": piece} if isinstance(piece, str) else {"type": "data", "content": piece}
         for piece in pieces

@@ -53,10 +53,10 @@ def _compound_json(x: Any, depth: int) -> Any:
     get_json = getattr(x, "get_json", None)
     if callable(get_json) and not isinstance(x, type):
         return get_json()
-    if isinstance(x, Mapping):
-        return {str(key): plain(value, depth) for key, value in cast("Mapping[object, Any]", x).items()}
-    if isinstance(x, (list, tuple)):
-        return [plain(member, depth) for member in cast("Sequence[Any]", x)]
+    if leaves.is_mapping(x):
+        return {str(key): plain(value, depth) for key, value in x.items()}
+    if leaves.is_sequence(x):
+        return [plain(member, depth) for member in x]
     if isinstance(x, type) or not is_dataclass(x):
         return repr(cast("object", x))
     return {field.name: plain(getattr(x, field.name), depth) for field in fields(x)}

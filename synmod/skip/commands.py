@@ -74,8 +74,8 @@ def skippable(
     schemas: dict[str, data.Schema] = {}
     models: dict[str, Any] = {}
     for word, argument in arguments.items():
-        if isinstance(argument, Mapping):
-            for name, declared in cast("Mapping[str, Any]", argument).items():
+        if leaves.is_mapping(argument):
+            for name, declared in argument.items():
                 if declared is not None:
                     schemas[name], models[name] = _read_type(word, name, declared)
     skips = DeclaredSkips(names["stash"], names["pop"], names["peek"], names["optional"], schemas, models, SKIPPABLE)

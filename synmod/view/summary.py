@@ -123,8 +123,8 @@ def format_variables(variables: Any) -> str:
 
 def _label_variables(variables: Any) -> list[tuple[str, tree.Variable | tree.VariableState]]:
     """Return each Variable with its path, or its name where no path is given."""
-    if isinstance(variables, Mapping):
-        items = cast("Mapping[Any, Any]", variables).items()
+    if leaves.is_mapping(variables):
+        items = variables.items()
         pairs = [(path if isinstance(path, str) else leaves.path_str(path), variable) for path, variable in items]
     elif isinstance(variables, Iterable) and not isinstance(variables, str):
         pairs = [("", variable) for variable in cast("Iterable[Any]", variables)]
