@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 from synmod import data, registry
 from synmod.errors import CallError, ConfigError
+from synmod.leaves import check_type
 from synmod.module import UNDECLARED, Module, ModuleOptions, read_outputs, resolve_annotations, without_none
 
 from . import checks
@@ -71,8 +72,8 @@ class Constant(Module):
 
     def __init__(self, value: data.DataModel | data.JsonDataModel[Any], **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
-        if not isinstance(value, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"Constant: {value!r:.200} is not a data model; write Constant(Style(style='brief')).")
+        expected = "a data model, as in Constant(Style(style='brief'))"
+        check_type("Constant: value", value, data.DataModel | data.JsonDataModel, expected, error=ConfigError)
         self.value: data.JsonDataModel[Any] = value if isinstance(value, data.JsonDataModel) else data.to_value(value)
 
     async def call(self, *inputs: Any) -> data.JsonDataModel[Any]:  # noqa: ARG002  # any inputs

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from synmod import data, flow, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, Paused, SchemaError, add_note
-from synmod.leaves import Json, frozen, is_mapping, is_object, is_sequence
+from synmod.leaves import Json, check_type, frozen, is_mapping, is_object, is_sequence
 from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
@@ -64,8 +64,7 @@ class Decision(Generator[Any]):
         **options: Unpack[GeneratorOptions],
     ) -> None:
         check_params(type(self), options)
-        if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ConfigError(f"{type(self).__name__}: question is a {type(question).__name__}; it must be a string.")
+        check_type(f"{type(self).__name__}: question", question, str | None, "a str", error=ConfigError)
         meanings = _meanings(labels, type(self).__name__)
         if options.get("instructions") is None:
             options["instructions"] = _instructions(meanings, question, multiple)

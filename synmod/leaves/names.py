@@ -150,6 +150,23 @@ def check_seconds(what: str, value: Any, *, error: type[SynmodError] = ArgumentE
     return value  # pyright: ignore[reportReturnType]  # as above
 
 
+def check_type(what: str, value: Any, types: Any, expected: str, *, error: type[SynmodError] = ArgumentError) -> None:
+    """Refuse an argument of another type, since not all callers are typed.
+
+    Args:
+        what: The name of the argument.
+        value: The argument.
+        types: A class, or a union of classes.
+        expected: The types in words.
+        error: The class of the error.
+
+    Raises:
+        error: `value` is not an instance of `types`.
+    """
+    if not isinstance(value, types):
+        raise error(must_be(what, expected, value))
+
+
 def check_choice(what: str, value: T, choices: Sequence[Any], *, error: type[SynmodError] = ArgumentError) -> T:
     """Return one of several allowed values.
 

@@ -108,8 +108,7 @@ def construct(
     if description is not None:
         module.description = description
     module.trainable = trainable
-    if hooks is not None and not isinstance(hooks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise errors.ArgumentError(f"{module.name!r}: hooks is {hooks!r}; pass a list of hooks, `hooks=[...]`.")
+    leaves.check_type(f"{module.name!r}: hooks", hooks, Iterable | None, "a list of hooks, `hooks=[...]`")
     for hook in hooks or ():
         module.add_hook(hook)
 

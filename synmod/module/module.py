@@ -142,8 +142,7 @@ class Module(metaclass=ModuleMeta):
 
     @description.setter
     def description(self, description: str) -> None:
-        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise errors.ConfigError(f"{self.name!r}: description is {description!r}; it must be a str.")
+        leaves.check_type(f"{self.name!r}: description", description, str, "a str", error=errors.ConfigError)
         self._record.description = description
 
     @property
@@ -160,8 +159,7 @@ class Module(metaclass=ModuleMeta):
 
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
-        if not isinstance(trainable, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise errors.ConfigError(f"{self.name!r}: trainable is {trainable!r}; it must be True or False.")
+        leaves.check_type(f"{self.name!r}: trainable", trainable, bool, "True or False", error=errors.ConfigError)
         self._record.trainable = trainable
 
     # -- state --------------------------------------------------------------------------------------------------------

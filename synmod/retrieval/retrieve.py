@@ -10,7 +10,7 @@ from typing import Any, Final, Self, Unpack, cast
 from pydantic import Field
 
 from synmod import data, errors, flow, tree
-from synmod.leaves import check_int, did_you_mean, must_be
+from synmod.leaves import check_int, check_type, did_you_mean, must_be
 from synmod.module import Module, ModuleOptions, tool_inputs
 from synmod.registry import register_own
 
@@ -133,8 +133,7 @@ class HybridIndex(Index):
 
     def __init__(self, *indexes: Index, name: str | None = None) -> None:
         for index in indexes:
-            if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-                raise errors.ConfigError(must_be("HybridIndex", "a KeywordIndex or another Index", index))
+            check_type("HybridIndex", index, Index, "a KeywordIndex or another Index", error=errors.ConfigError)
         if len(indexes) < 2:
             raise errors.ConfigError(f"HybridIndex: got {len(indexes)} index, wanted two or more.")
         self.indexes = indexes
@@ -266,14 +265,13 @@ class Retrieve(Module):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
-        if not isinstance(index, Index):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ConfigError(must_be("Retrieve: index", "a KeywordIndex or another Index", index))
+        check_type("Retrieve: index", index, Index, "a KeywordIndex or another Index", error=errors.ConfigError)
         self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
         self.index, self.field, self.return_inputs = index, field, return_inputs
         if check_where("Retrieve", where, errors.ConfigError):
             self.where = dict(where or {})
-        if not isinstance(rerank, Module | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ConfigError(must_be("Retrieve: rerank", "a module whose output has `score`", rerank))
+        expected = "a module whose output has `score`"
+        check_type("Retrieve: rerank", rerank, Module | None, expected, error=errors.ConfigError)
         if rerank is not None:
             self.rerank = rerank
 

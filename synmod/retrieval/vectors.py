@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, Final
 
 from synmod import errors, lm
-from synmod.leaves import must_be
+from synmod.leaves import check_type
 from synmod.registry import register_own
 
 from .filters import Where
@@ -61,8 +61,7 @@ class VectorIndex(StoredIndex):
     ) -> None:
         super().__init__(path, name=name)
         for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
-            if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-                raise errors.ConfigError(must_be(f"VectorIndex: {what}", "a text", prefix))
+            check_type(f"VectorIndex: {what}", prefix, str, "a text", error=errors.ConfigError)
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
         self._matrix: _Matrix | None = None
         self.embedding_model = lm.resolve_embedding_model(embedding_model, "VectorIndex: embedding_model")

@@ -180,8 +180,7 @@ def _limits_or_default(limits: FileLimits | None) -> FileLimits:
     """
     if limits is None:
         return FileLimits()
-    if not isinstance(limits, FileLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise errors.ArgumentError(leaves.must_be("limits", "sm.FileLimits(...)", limits))
+    leaves.check_type("limits", limits, FileLimits, "sm.FileLimits(...)")
     return limits
 
 

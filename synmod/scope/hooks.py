@@ -434,8 +434,7 @@ def emit(topic: str, value: leaves.Json = None) -> None:
     listeners = tuple([hook for hook in hooks_inside(record, frame) if _overrides(hook, "on_emit")])
     if not listeners or (frame is not None and frame.symbolic):
         return
-    if not isinstance(topic, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        raise errors.ArgumentError(leaves.must_be("emit: topic", "a text", topic))
+    leaves.check_type("emit: topic", topic, str, "a text")
     notify(listeners, Emitted(*place_of(frame, phase_in(record, frame)), topic, leaves.frozen(value)))
 
 

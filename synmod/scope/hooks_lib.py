@@ -15,8 +15,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from synmod.errors import ArgumentError, ConfigError
-from synmod.leaves import aio, check_int, is_array, make_file, path_text, scrub
+from synmod.errors import ConfigError
+from synmod.leaves import aio, check_int, check_type, is_array, make_file, path_text, scrub
 
 from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
@@ -267,8 +267,7 @@ class Logger(Hook):
     def __init__(
         self, logger: str | logging.Logger = "synmod.calls", level: int = logging.INFO, values: bool = False
     ) -> None:
-        if not isinstance(logger, (str, logging.Logger)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"Logger got logger={logger!r:.100}: give the name of a logger, or a logger.")
+        check_type("Logger: logger", logger, str | logging.Logger, "the name of a logger, or a logger")
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._level = check_int("Logger: level", level, None)
         self._values = values
@@ -332,8 +331,8 @@ class Recorder(Hook):
     """
 
     def __init__(self, target: list[Any] | str | os.PathLike[str], values: bool = True) -> None:
-        if not isinstance(target, (list, str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"Recorder got {target!r:.100}: give it a list, or the path of a file of JSON lines.")
+        expected = "a list, or the path of a file of JSON lines"
+        check_type("Recorder: target", target, list | str | os.PathLike, expected)
         self._target = target if isinstance(target, list) else Path(path_text(target))
         self._values = values
         self._is_begun = False

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
 from synmod import data, errors, module, registry, scope, tree
-from synmod.leaves import Json, aio, check_name, frozen, is_object, parse_path, path_str, reset, thaw
+from synmod.leaves import Json, aio, check_name, check_type, frozen, is_object, parse_path, path_str, reset, thaw
 
 # -- Namespaces: identities that separate skips of the same name -------------------------------------------------------
 
@@ -379,8 +379,8 @@ class SkipFrame:
             DataError: `json` is not the result of `to_json`, a value is not JSON or does not satisfy its schema, or
                 `namespaces` does not have exactly one Namespace with the name of a slot.
         """
-        if not isinstance(json, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise errors.DataError(f"SkipFrame.from_json takes the object that to_json returned, got {json!r:.100}.")
+        expected = "the object that to_json returned"
+        check_type("SkipFrame.from_json: json", json, Mapping, expected, error=errors.DataError)
         frame, candidates = cls(), [*namespaces]
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -456,8 +456,7 @@ def use_skip_frame(frame: SkipFrame) -> AbstractContextManager[SkipFrame]:
 
     Source: torchgpipe's `use_skip_tracker`; differs: a ContextVar, never a thread-local.
     """
-    if not isinstance(frame, SkipFrame):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise errors.ArgumentError(f"use_skip_frame takes a SkipFrame, got {frame!r:.100}.")
+    check_type("use_skip_frame: frame", frame, SkipFrame, "a SkipFrame")
     frame.lane.is_user_owned = True
     return run_calls_on(frame.lane, frame)
 

@@ -63,8 +63,7 @@ class SkipWiring:
     """
 
     def __init__(self, root: Module) -> None:
-        if not isinstance(root, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-            raise errors.ArgumentError(f"Only a module can have skips; got {root!r:.100}.")
+        leaves.check_type("the root of skips", root, Module, "a module")
         self.routes: list[SkipRoute] = []
         self.edges: list[dict[int, list[int]]] = []
         self._faults: list[tuple[Site, errors.SkipProblem]] = []

@@ -12,7 +12,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Self, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves import reset
+from synmod.leaves import check_type, reset
 
 from . import editing
 from .filters import FilterLike, to_filter
@@ -188,8 +188,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
     """
 
     def __init__(self, tag: str) -> None:
-        if not isinstance(tag, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-            raise ArgumentError(f"The tag of an update context is a str, not {tag!r:.200}.")
+        check_type("update_context: tag", tag, str, "a str")
         self.tag = tag
         self.is_open = False
         self._forget()

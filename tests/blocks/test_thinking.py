@@ -168,7 +168,7 @@ def test_labels_are_checked(labels, says):
 
 def test_a_decision_has_no_other_output():
     """Its output is made of its labels; its question is a text."""
-    with pytest.raises(ConfigError, match="question is a int"):
+    with pytest.raises(ConfigError, match="question must be a str, got 3"):
         Decision(["a"], question=3)
     with pytest.raises(ConfigError, match="data_model"):
         Decision(["a"], data_model=Answer)

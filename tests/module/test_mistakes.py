@@ -350,7 +350,7 @@ def test_a_misspelt_required_argument_is_named(make, guess):
 
 def test_hooks_that_are_not_a_list_are_refused():
     """One hook, or something else in the place of a list, is an ArgumentError that shows the list."""
-    with pytest.raises(sm.errors.ArgumentError, match=r"hooks is 3; pass a list of hooks, `hooks=\[\.\.\.\]`"):
+    with pytest.raises(sm.errors.ArgumentError, match=r"hooks must be a list of hooks, `hooks=\[\.\.\.\]`, got 3"):
         Module(hooks=3)
 
 
