@@ -239,5 +239,5 @@ async def test_constant_gives_its_value():
     assert (await plain(Query.to_symbolic_data_model())).keys() == ("n",)
     assert await plain(None) is None
     for value in ({"n": 1}, [1], Answer):
-        with pytest.raises(ConfigError, match="not a data model"):
+        with pytest.raises(ConfigError, match="must be a data model"):
             Constant(value)

@@ -272,5 +272,5 @@ async def test_partners_that_a_build_makes_are_waited_for():
 def test_only_modules_are_verified(root):
     """Anything else is an ArgumentError, for layouts too."""
     for ask in (verify_skippables, skip_layout):
-        with pytest.raises(sm.ArgumentError, match="Only a module"):
+        with pytest.raises(sm.ArgumentError, match="must be a module"):
             ask(root)
