@@ -14,10 +14,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from synmod import errors, scope
 from synmod.data import dump_json
-from synmod.leaves import __version__, is_object
+from synmod.leaves import __version__, is_object, parse_json
 
 from .endpoints import ServedProgram, find_endpoint, outputs_json
-from .exchange import Exchange
+from .exchange import Exchange, to_bytes
 from .refusals import Refusal, refusal_of, refuse_inputs
 
 if TYPE_CHECKING:
@@ -81,6 +81,17 @@ def _text(text: str) -> types.TextContent:
 async def answer_mcp(app: Application, x: Exchange, _name: str | None) -> None:
     """Answer one request of MCP over streamable HTTP: there are no sessions."""
     body = await x.read_body(app.max_body)
+    try:
+        request: Any = parse_json(body)
+    except errors.DataError:  # answered by the package
+        request = None
+    x.event = lambda _, error: b"event: message\ndata: %s\n\n" % to_bytes(error)  # once the answer has begun
+
+    def failure(refusal: Refusal) -> dict[str, Any]:
+        number = request.get("id") if is_object(request) else None
+        return {"jsonrpc": "2.0", "id": number, "error": {"code": -32_000, "message": refusal.detail}}
+
+    x.failure = failure
 
     async def call(program: ServedProgram, inputs: Any) -> Any:
         x.program = program.name

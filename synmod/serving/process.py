@@ -14,6 +14,9 @@ from .app import Application
 _REST_S: Final = 2.0
 """How long clients may take to read the answers to cancelled calls."""
 
+_LEAST_S: Final = 0.5
+"""How long the server listens after a signal at least: clients that have connected are answered."""
+
 
 class _Server(uvicorn.Server):
     """A server whose first signal lets the calls in flight end, and whose second one ends the process.
@@ -43,7 +46,8 @@ class _Server(uvicorn.Server):
             late_s = time.monotonic() - self._ends
             if late_s >= 0:
                 self._app.cancel_rest()
-            self.should_exit = not self._app.in_flight or late_s > _REST_S
+            is_idle = not self._app.in_flight and late_s >= _LEAST_S - self._grace_s
+            self.should_exit = is_idle or late_s > _REST_S
         return await super().on_tick(counter)
 
 

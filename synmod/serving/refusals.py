@@ -83,5 +83,7 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
     if isinstance(error, errors.ModelError):
         _LOG.warning("request %s: %s", request_id, scrub(str(error)))
         return Refusal(502, f"A model of the program failed: {type(error).__name__}.")
-    _LOG.error("request %s failed", request_id, exc_info=error)
+    _LOG.debug("request %s failed", request_id, exc_info=error)  # before the traceback is shortened
+    text, line = " ".join(scrub(str(error)).split()), errors.show_own_line(error)
+    _LOG.error("request %s failed: %s: %s (%s)", request_id, type(error).__name__, text, line)
     return Refusal(500, "The program failed; the log of the server has the reason under the request id.")

@@ -78,6 +78,26 @@ async def test_streamable_http():
 
 
 @slow
+async def test_a_call_that_takes_too_long_or_is_cancelled():
+    """The deadline is a result; a server that goes down ends the call with an error."""
+    from mcp import Client, MCPError
+
+    program = Waiting()
+    async with serving(sm.serve(program, timeout_s=0.05)) as address, Client(f"{address}/mcp") as client:
+        result = await client.call_tool("waiting", {"text": "x"})
+        assert result.is_error
+        assert "in time" in result.content[0].text
+    app = sm.serve(program)
+    async with serving(app) as address, Client(f"{address}/mcp") as client:
+        task = asyncio.create_task(client.call_tool("waiting", {"text": "x"}))
+        while program.counts["begun"] < 2:
+            await asyncio.sleep(0.001)
+        app.cancel_rest()
+        with pytest.raises(MCPError, match="going down"):
+            await task
+
+
+@slow
 async def test_the_door_of_mcp():
     """Hosts, tokens and the size of bodies are those of the other routes; GET is a 405."""
     app = sm.serve(echo(), token="secret-token", max_body=100)
