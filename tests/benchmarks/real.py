@@ -34,7 +34,7 @@ SAMPLING = {"temperature": 0, "max_tokens": 48}
 OPTIMIZERS = {
     "random": lambda: RandomFewShot(max_examples=8),
     "bootstrap": lambda: BootstrapFewShot(max_examples=8),
-    "mipro": lambda: Mipro(proposals={"generator/instructions": PROPOSALS}, max_examples=8, patience=3),
+    "mipro": lambda: Mipro(proposals={"0/instructions": PROPOSALS}, max_examples=8, patience=3),
 }
 COLUMNS = "{:<12}{:<8}{:>10}  {:<14}{:>8}{:>10}{:>8}{:>9}{:>8}"
 HEADS = ("program", "layout", "right", "95 %", "prompt", "generated", "calls", "seconds", "CPU ms")

@@ -34,7 +34,7 @@ async def test_optimizers_are_compared():
     assert "of test rows" in lines[-1] or "skipped" in lines[-1]
 
 
-@pytest.mark.parametrize("program", ["examples", "random"])
+@pytest.mark.parametrize("program", ["examples", "random", "bootstrap", "mipro"])
 async def test_prompts_are_measured_on_any_model(program):
     """A line names program and layout, how many test rows were right, and what the calls took."""
     (train, label), (test, _) = (real.read_rows(real.HERE, split) for split in ("train", "test"))
@@ -43,7 +43,7 @@ async def test_prompts_are_measured_on_any_model(program):
     line = await real.measure(program, "turns", sm.LanguageModel("embedded/nearest"), data, seed=0)
     assert line.startswith(f"{program:<12}turns")
     assert " of 100 " in line
-    assert ("validation" in line) == (program == "random")
+    assert ("validation" in line) == (program != "examples")
 
 
 def test_an_interval_holds_the_share():

@@ -197,6 +197,17 @@ async def test_sixteen_sets_and_forty_rows_cost_at_most_255():
     assert bound.stopped == "done"
 
 
+async def test_a_larger_budget_gives_the_first_round_more_rows():
+    """As many as fit; without a budget, and with one that is just enough, there are as few as the setting says."""
+    rows = []
+    for budget in (None, 200, 320):
+        history = await fitted(tickets(0), RandomFewShot(max_examples=4, sets=8), budget)
+        rows.append(min(len(each.scores["validation"]) for each in history.candidates))
+        assert budget is None or history.spent.rollouts <= budget
+    assert rows[0] == rows[1] == 5
+    assert 15 < rows[2] < 40
+
+
 @pytest.mark.parametrize("kind", [RandomFewShot, BootstrapFewShot])
 async def test_a_good_seed_is_never_made_worse(kind):
     """A program with good examples keeps them unless something is better on the validation rows."""
