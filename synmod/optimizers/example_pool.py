@@ -11,7 +11,7 @@ from synmod.data import dump_json, frozen, is_valid
 from synmod.errors import TrainerError
 from synmod.leaves import Json, is_object, json_equal
 from synmod.lm import LanguageModel
-from synmod.train import Bench, Optimizer, Target, TargetKind, as_json, mean
+from synmod.train import Bench, Optimizer, Rollout, Target, TargetKind, as_json, mean
 from synmod.tree import State
 
 
@@ -95,12 +95,12 @@ class ExamplePool(NamedTuple):
         firsts = {answers[row]: row for row in reversed(order)}.values()
         return sorted(sorted(order, key=lambda row: row not in firsts)[:size], key=order.index)
 
-    def balance(self, rows: Iterable[str], excess: Mapping[str, int]) -> list[str]:
+    def balance(self, rows: Iterable[str], excess: Mapping[str, float]) -> list[str]:
         """Return rows in the order of examples: those whose answers a model gives too often come first.
 
         Args:
             rows: In the order that they keep where their answers are given equally often.
-            excess: By answer, how much more often it was given than it was right.
+            excess: By answer, by how much its share of those given is larger than its share of the right ones.
         """
         answers = self._answers()
         return sorted(rows, key=lambda row: -excess.get(answers[row], 0))
@@ -185,7 +185,7 @@ async def examples_from_fitting_labels(bench: Bench, state: State, first: int) -
     """
     pool = examples_from_labels(bench)
     for path in pool.entries:
-        rollouts = await bench.evaluate(state, bench.validation[:first], calls=True)
+        rollouts = await bench.evaluate(state, _spread_rows(bench)[:first], calls=True)
         pairs = [(call, as_json(rollout.inputs)) for rollout in rollouts for call in rollout.calls]
         if not all(json_equal(call.inputs, got) for call, got in pairs if call.path == bench.targets[path].module):
             return ExamplePool({})
@@ -275,21 +275,43 @@ async def draw_sets(
 
     Source: "Calibrate Before Use" (Zhao et al. 2021) on what orders do; differs: balanced by choice of the order.
     """
-    states, newest, excess = [*states], states[1:], Counter[str]()
+    rows = _spread_rows(bench)
+    expected, answers = Counter(_label(bench, row) for row in rows), Counter[str]()
+    states, newest = [*states], states[1:]
     while len(states) < sets:
-        for rollouts in await bench.gather(*(bench.evaluate(state, bench.validation[:first]) for state in newest)):
-            for rollout in rollouts:
-                target, outputs = bench.target_of(rollout.id, "validation"), as_json(rollout.outputs)
-                if is_object(target) and is_object(outputs):
-                    excess.subtract([dump_json(target)])
-                    excess.update([dump_json({name: outputs.get(name) for name in target})])
+        for rollouts in await bench.gather(*(bench.evaluate(state, rows[:first]) for state in newest)):
+            answers.update(_answer(bench, rollout) for rollout in rollouts if rollout.error is None)
+        total = max(1, answers.total())
+        excess = {text: answers[text] / total - expected[text] / len(rows) for text in {*answers, *expected}}
         numbers = range(len(states), min(2 * len(states), sets))
         draws = [pool.random_rows(most, bench.rng(f"sets/{number}")) for number in numbers]
-        newest = [pool.with_rows(states[0], pool.balance(rows, excess), most) for rows in draws]
+        newest = [pool.with_rows(states[0], pool.balance(draw, excess), most) for draw in draws]
         for state in newest:
             bench.candidate(state, states[0], operator=operator)
         states += newest
     return states
+
+
+def _label(bench: Bench, row: str) -> str:
+    """Return the target of a validation row as text."""
+    return dump_json(bench.target_of(row, "validation"))
+
+
+def _answer(bench: Bench, rollout: Rollout) -> str:
+    """Return what came out of a validation row as text: the fields that its target has."""
+    outputs, target = as_json(rollout.outputs), bench.target_of(rollout.id, "validation")
+    is_narrower = is_object(outputs) and is_object(target)
+    return dump_json({name: outputs.get(name) for name in target} if is_narrower else outputs)
+
+
+def _spread_rows(bench: Bench) -> list[str]:
+    """Return the validation rows in rounds, each of which has a row of every answer: few rows show them all."""
+    counts, rounds = Counter[str](), dict[str, int]()
+    for row in bench.validation:
+        answer = _label(bench, row)
+        rounds[row] = counts[answer]
+        counts[answer] += 1
+    return sorted(bench.validation, key=lambda row: rounds[row])
 
 
 async def successive_halving(bench: Bench, states: Sequence[State], first: int, operator: str) -> State:
@@ -303,18 +325,18 @@ async def successive_halving(bench: Bench, states: Sequence[State], first: int, 
 
     Source: successive halving (Jamieson and Talwalkar).
     """
-    left = list(dict.fromkeys(states))
-    rows = min(first, len(bench.validation))
+    left, order = list(dict.fromkeys(states)), _spread_rows(bench)
+    rows = min(first, len(order))
     while True:
-        ids = bench.validation[:rows]
+        ids = order[:rows]
         await bench.gather(*(bench.evaluate(state, ids) for state in left))
         left.sort(key=lambda state: -_mean(bench, state, ids))
-        if len(left) == 1 or rows == len(bench.validation):
+        if len(left) == 1 or rows == len(order):
             word = "no_gain" if left[0] == states[0] else "accepted"
             bench.log(operator, _paths(bench), word, rows=len(bench.scores(left[0])))
             return left[0]
         left = left[: (len(left) + 1) // 2]
-        rows = min(2 * rows, len(bench.validation))
+        rows = min(2 * rows, len(order))
 
 
 def cost_of_halving(sets: int, first: int, rows: int) -> int:

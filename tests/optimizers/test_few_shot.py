@@ -197,6 +197,15 @@ async def test_sixteen_sets_and_forty_rows_cost_at_most_255():
     assert bound.stopped == "done"
 
 
+async def test_the_first_rows_of_halving_have_every_answer():
+    """However the rows were drawn: a set is not dropped for answers that it was never asked for."""
+    for seed in range(4):
+        task = tickets(seed)
+        desks = {row.id: row.target["desk"] for row in task.validation}
+        history = await fitted(task, RandomFewShot(max_examples=4, sets=4))
+        assert all({desks[row] for row in each.scores["validation"]} == {*desks.values()} for each in history.candidates)
+
+
 async def test_a_larger_budget_gives_the_first_round_more_rows():
     """As many as fit; without a budget, and with one that is just enough, there are as few as the setting says."""
     rows = []
