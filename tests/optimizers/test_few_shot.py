@@ -203,7 +203,9 @@ async def test_the_first_rows_of_halving_have_every_answer():
         task = tickets(seed)
         desks = {row.id: row.target["desk"] for row in task.validation}
         history = await fitted(task, RandomFewShot(max_examples=4, sets=4))
-        assert all({desks[row] for row in each.scores["validation"]} == {*desks.values()} for each in history.candidates)
+        assert all(
+            {desks[row] for row in each.scores["validation"]} == {*desks.values()} for each in history.candidates
+        )
 
 
 async def test_a_larger_budget_gives_the_first_round_more_rows():
