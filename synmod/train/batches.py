@@ -62,8 +62,8 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
     if labels is not None:
         lengths["label"] = len(_column("label", labels))
     if len(set(lengths.values())) != 1 or not any(lengths.values()):
-        shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {shown or 'no data'}.")
+        sizes = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise errors.TrainerError(f"all data must have the same batch size, 1 or more; got {sizes or 'no data'}.")
     pad = leaves.check_int("A batch: pad", getattr(batch, "pad", None) or 0, 0, error=errors.TrainerError)
     size = max(lengths.values())
     if pad > size:
@@ -94,11 +94,11 @@ def _column(name: str, column: Any) -> Sequence[Any]:
     )
 
 
-def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
+def batches_of(source: Any, most: int | None = None) -> Iterator[Any]:
     """Yield batches: those of an iterable, a single one, or rows as one batch.
 
     Args:
-        given: Batches, or rows.
+        source: Batches, or rows.
         most: How many of them; None for all.
 
     Raises:
@@ -106,19 +106,19 @@ def batches_of(given: Any, most: int | None = None) -> Iterator[Any]:
     """
     if most is not None and not leaves.check_int("num_batch", most, 0, error=errors.TrainerError):
         return
-    found: Any = [given] if isinstance(given, Batch) else given
-    if not is_data(found) or not hasattr(found, "__iter__"):
-        kind = type(given).__name__
+    items: Any = [source] if isinstance(source, Batch) else source
+    if not is_data(items) or not hasattr(items, "__iter__"):
+        kind = type(source).__name__
         raise errors.TrainerError(f"The data are a {kind}; give batches, such as sm.Batches(rows, labels), or rows.")
     rows: list[Any] = []
-    for number, each in enumerate(found):
-        if isinstance(each, DataModel | JsonDataModel | Mapping | Example) or not hasattr(each, "data"):
-            pair = cast("Any", each if isinstance(each, tuple) else (each,))
-            rows.append(each if isinstance(each, Example) else Example(None, *pair))
+    for number, item in enumerate(items):
+        if isinstance(item, DataModel | JsonDataModel | Mapping | Example) or not hasattr(item, "data"):
+            pair = cast("Any", item if isinstance(item, tuple) else (item,))
+            rows.append(item if isinstance(item, Example) else Example(None, *pair))
         elif number == most:
             return
         else:
-            yield each
+            yield item
     if rows:
         yield Batch(rows)
 

@@ -88,8 +88,8 @@ class Bench:
         self.seed, self.targets = runner.seed, dict(targets)
         self.task = runner.program.description or runner.program.name
         self.width = self.best_score - low
-        kept = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
-        self.advice = f"{kept} the cause and run the same line again."
+        prefix = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
+        self.advice = f"{prefix} the cause and run the same line again."
         self._ledger, self._pool, self._runner, self._routing = ledger, ledger.pool, runner, routing
         self._examples, self._run_seed, self._optimizer = examples, run_seed, optimizer
         fields = [name for schema in outputs for name in parts_of(schema).fields]
@@ -207,14 +207,14 @@ class Bench:
         for path, target in self.targets.items():
             if target.kind == "examples":
                 value: Any = state[path].value
-                others = [
+                entries = [
                     entry
                     for entry in value
                     if row not in self._sources.get((path, key_of({"entry": entry})), ())
                     and not json_equal(entry["inputs"], inputs)
                 ]
-                if len(others) < len(value):
-                    changes[path] = others
+                if len(entries) < len(value):
+                    changes[path] = entries
         return state.replace(changes) if changes else state
 
     # -- rollouts -----------------------------------------------------------------------------------------------------
@@ -254,17 +254,19 @@ class Bench:
         record = self._pool.note(state, self._ledger.next_place())
         rows, ids = self._examples[split], list(ids)
         if unknown := [row for row in ids if row not in rows]:
-            named = ", ".join(map(repr, unknown[:3]))
-            raise TrainerError(f"bench.evaluate: {named} name no {split} row; give ids of bench.{split}.")
+            unknown_ids = ", ".join(map(repr, unknown[:3]))
+            raise TrainerError(f"bench.evaluate: {unknown_ids} name no {split} row; give ids of bench.{split}.")
         run_as, model = record.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
-            taught = state_of(self._runner.program).replace(teacher)
-            run_as |= State.of_leaves({path: leaf for path, leaf in taught.items() if path_str(path) in teacher})
+            teacher_state = state_of(self._runner.program).replace(teacher)
+            run_as |= State.of_leaves({path: leaf for path, leaf in teacher_state.items() if path_str(path) in teacher})
         train = self._examples["train"]  # a row of both splits is guarded in both
-        shown = [(rows[row], self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids]
+        overlays = [
+            (rows[row], self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids
+        ]
         jobs = [
             (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
-            for example, overlay in shown
+            for example, overlay in overlays
             for sample in range(samples)
         ]
         new, done = {key for key, *_ in jobs if not self._ledger.is_counted(key)}, self._ledger.done
@@ -273,8 +275,8 @@ class Bench:
         try:
             rollouts = await self._run(jobs)
             void = [job for job, rollout in zip(jobs, rollouts, strict=True) if rollout.void]
-            again = iter(await self._run(void))  # once more at the end: an outage may be over
-            rollouts = [next(again) if rollout.void else rollout for rollout in rollouts]
+            repeats = iter(await self._run(void))  # once more at the end: an outage may be over
+            rollouts = [next(repeats) if rollout.void else rollout for rollout in rollouts]
         finally:
             ended = {key: done[key] for key, *_ in jobs if key in done}
             self._ledger.settle(new, ended)
@@ -285,7 +287,9 @@ class Bench:
         is_seed = teacher is None and record is self._pool.seed
         self._outage.check(rollouts, self.step, split, is_seed=is_seed)
         if calls:  # hot: rollouts are made without them, and made anew only where they are wanted
-            return [replace(each, calls=self._calls.get(job[0], ())) for job, each in zip(jobs, rollouts, strict=True)]
+            return [
+                replace(rollout, calls=self._calls.get(job[0], ())) for job, rollout in zip(jobs, rollouts, strict=True)
+            ]
         return rollouts
 
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
@@ -295,8 +299,8 @@ class Bench:
             for number, job in enumerate(jobs)
             if job[0] not in self._ledger.done
         }
-        ran = dict(zip(missing, await _run_all(missing.values()), strict=True))
-        return [ran.get(job[0]) or self._ledger.done[job[0]] for job in jobs]
+        rollouts = dict(zip(missing, await _run_all(missing.values()), strict=True))
+        return [rollouts.get(job[0]) or self._ledger.done[job[0]] for job in jobs]
 
     async def _rollout(
         self, number: int, key: Key, example: Example, state: State, sample: int, model: LanguageModel | None
@@ -313,42 +317,42 @@ class Bench:
         if key not in done:
             self._under_way[key] = None
             try:
-                ran = await self._runner.run(example, number, state, sample, model, key)
+                outcome = await self._runner.run(example, number, state, sample, model, key)
             except BudgetExceeded as error:
                 return error
             finally:
                 if ended := self._under_way.pop(key):
                     ended.wake_all()
-            rollout = self._judge(ran, example, state, sample)
-            self._calls[key] = ran.calls
+            rollout = self._judge(outcome, example, state, sample)
+            self._calls[key] = outcome.calls
             if rollout.void:
                 return rollout
             done[key] = rollout
             self._ledger.pay(rollout.usage)
         return done[key]
 
-    def _judge(self, ran: RunOutcome, example: Example, state: State, sample: int) -> Rollout:
+    def _judge(self, outcome: RunOutcome, example: Example, state: State, sample: int) -> Rollout:
         """Return the rollout of what became of a row.
 
         Raises:
             EvaluationError: The failure is not about the row.
             TrainerError: The reward gives a critique for a module that there is not.
         """
-        if ran.fault == "fatal":
-            cause = str(ran.error).rstrip(".")
+        if outcome.fault == "fatal":
+            cause = str(outcome.error).rstrip(".")
             raise EvaluationError(
                 f"row {example.id!r} failed for a reason that all rows share: {cause}. {self.advice}"
-            ) from ran.failure
-        if ran.feedback is not None:
-            self._routing.check(ran.feedback)
-        return ran.result(
+            ) from outcome.failure
+        if outcome.feedback is not None:
+            self._routing.check(outcome.feedback)
+        return outcome.result(
             Rollout,
             example,
-            ran.final_feedback(self._runner.bound),
+            outcome.final_feedback(self._runner.bound),
             sample,
             candidate=state.fingerprint,
-            void=ran.fault == "void",
-            metrics=None if ran.fault == "reward" else ran.values,
+            void=outcome.fault == "void",
+            metrics=None if outcome.fault == "reward" else outcome.values,
         )
 
     # -- comparing ----------------------------------------------------------------------------------------------------
@@ -447,8 +451,8 @@ class Bench:
             await build(module, schema_of(inputs))
         question = [as_json(inputs), identity_of(module), models_in_force()]
         key = key_of({"ask": place, "of": question})
-        found = await self._runner.journal.find(key)
-        piece: dict[str, Any] = found or {}
+        record = await self._runner.journal.find(key)
+        piece: dict[str, Any] = record or {}
         if not isinstance(piece.get("outputs"), JsonDataModel):
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
             with phase("optimizer"), sample_number(sample), track_usage() as usage, self._runner.within_time():

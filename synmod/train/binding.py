@@ -77,14 +77,14 @@ class Binding:
             example = replace(example, target=self.targets.read(example.target))
             if len(self.names) == 1:
                 return replace(example, inputs=wrap_inputs(self.inputs[0][1], example.inputs))
-            row, known = example.inputs, dict(self.inputs).keys()
+            row, bound = example.inputs, dict(self.inputs).keys()
             names = {*cast("Any", row)} if isinstance(row, Mapping) else None
-            if len(known) == 1 and names != known:
-                row, names = dict.fromkeys(known, cast("Any", row)), {*known}
-            if names is None or not known - self.defaults.keys() <= names <= known:
-                raise errors.TrainerError(f"{place}: its inputs are {row!r:.100}; give a dict of {', '.join(known)}.")
-            given = {name: wrap_input(schema, row[name]) for name, schema in self.inputs if name in row}
-            return replace(example, inputs=arguments(self.program, given, self.defaults))
+            if len(bound) == 1 and names != bound:
+                row, names = dict.fromkeys(bound, cast("Any", row)), {*bound}
+            if names is None or not bound - self.defaults.keys() <= names <= bound:
+                raise errors.TrainerError(f"{place}: its inputs are {row!r:.100}; give a dict of {', '.join(bound)}.")
+            values = {name: wrap_input(schema, row[name]) for name, schema in self.inputs if name in row}
+            return replace(example, inputs=arguments(self.program, values, self.defaults))
         except errors.SchemaError as error:
             raise errors.SchemaError(f"{place}: {error}", error.errors) from None
         except errors.DataError as error:
@@ -99,13 +99,13 @@ class Binding:
         before, declared = dict(self.inputs), symbols_by_name(self.program)
         is_whole = own_inputs_of(self.program) or input_spec_of(self.program) is not None
         fits = data.is_subschema if is_whole else data.contains  # an annotation lets further fields pass
-        for name, found in inputs:
-            bound, schema = data.schema_of(before[name]), data.schema_of(found)
-            wanted = data.schema_of(before[name] if declared.get(name) is None else declared[name])
-            if not data.is_subschema(bound, schema) or not fits(schema, wanted):
+        for name, symbol in inputs:
+            bound, schema = data.schema_of(before[name]), data.schema_of(symbol)
+            declared_schema = data.schema_of(before[name] if declared.get(name) is None else declared[name])
+            if not data.is_subschema(bound, schema) or not fits(schema, declared_schema):
                 raise errors.SchemaError(
                     f"reshape: {name!r} is not compatible with what is bound, or not with what the program takes: "
-                    f"{schema!r:.200} against {bound!r:.200} and {wanted!r:.200}."
+                    f"{schema!r:.200} against {bound!r:.200} and {declared_schema!r:.200}."
                 )
         return replace(self, inputs=inputs, labels=self.labels if labels is None else labels)
 
@@ -113,53 +113,55 @@ class Binding:
 # -- names and schemas of data -----------------------------------------------------------------------------------------
 
 
-def check_data_names(program: Module, given: Sequence[str] | None) -> list[str]:
+def check_data_names(program: Module, names: Sequence[str] | None) -> list[str]:
     """Return the names of a program's inputs, in its order: all of them, or those that were given.
 
     Raises:
         TrainerError: The program has no such input, or needs one that is left out.
     """
-    known, defaults = input_names(program), defaults_of(program)
-    for name in given or ():
-        if name not in known:
+    inputs, defaults = input_names(program), defaults_of(program)
+    for name in names or ():
+        if name not in inputs:
             raise errors.TrainerError(
-                f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, known)} "
-                f"It takes: {', '.join(known)}."
+                f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, inputs)} "
+                f"It takes: {', '.join(inputs)}."
             )
-    found = known if given is None else [name for name in known if name in given]
-    needed = [name for name in known if name not in {*found, *defaults}]
-    if needed:
-        raise errors.TrainerError(f"data_names: {', '.join(needed)} of {program.name!r} cannot be left out.")
-    return found
+    data_names = inputs if names is None else [name for name in inputs if name in names]
+    missing = [name for name in inputs if name not in {*data_names, *defaults}]
+    if missing:
+        raise errors.TrainerError(f"data_names: {', '.join(missing)} of {program.name!r} cannot be left out.")
+    return data_names
 
 
-def schemas_by_name(given: Any, names: Sequence[str]) -> Schemas:
+def schemas_by_name(schemas: Any, names: Sequence[str]) -> Schemas:
     """Return symbols by the names of the inputs.
 
     Args:
-        given: A data model, a JSON schema, or a list of `(name, schema)`.
+        schemas: A data model, a JSON schema, or a list of `(name, schema)`.
         names: The names of the inputs.
 
     Raises:
         TrainerError: Other names.
         SchemaError: Something is not a schema.
     """
-    is_list = isinstance(given, list)
-    found = dict(cast("list[tuple[str, Any]]", given) if is_list else [(names[0] if names else "data", given)])
-    if sorted(found) != sorted(names):
-        raise errors.TrainerError(f"Data provided by {list(found)} do not match the inputs {list(names)}.")
-    return [(name, _symbol(found[name])) for name in names]
+    is_list = isinstance(schemas, list)
+    schema_by_name = dict(
+        cast("list[tuple[str, Any]]", schemas) if is_list else [(names[0] if names else "data", schemas)]
+    )
+    if sorted(schema_by_name) != sorted(names):
+        raise errors.TrainerError(f"Data provided by {list(schema_by_name)} do not match the inputs {list(names)}.")
+    return [(name, _symbol(schema_by_name[name])) for name in names]
 
 
-def _symbol(given: Any) -> data.SymbolicDataModel:
+def _symbol(schema: Any) -> data.SymbolicDataModel:
     """Return a declaration as a symbol, with its class where it has one."""
-    return data.symbol(data.declare(given), None if isinstance(given, Mapping) else data.model_of(given))
+    return data.symbol(data.declare(schema), None if isinstance(schema, Mapping) else data.model_of(schema))
 
 
 def output_schemas(outputs: Any) -> list[tuple[str, data.Schema]]:
     """Return the schemas of what a program returns, by name."""
-    named = zip(names_of(outputs), leaves.leaves(outputs), strict=True)
-    return [(name or "outputs", data.schema_of(leaf)) for name, leaf in named if leaf is not None]
+    pairs = zip(names_of(outputs), leaves.leaves(outputs), strict=True)
+    return [(name or "outputs", data.schema_of(leaf)) for name, leaf in pairs if leaf is not None]
 
 
 def symbols_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]:
@@ -167,17 +169,17 @@ def symbols_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]
     return dict(zip(input_names(program), leaves.leaves(input_symbols(program)), strict=False))
 
 
-def arguments(program: Module, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> PositionalInputs:
+def arguments(program: Module, inputs: Mapping[str, Any], defaults: Mapping[str, Any]) -> PositionalInputs:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
-    values = {name: given[name] if name in given else defaults.get(name) for name in input_names(program)}
+    values = {name: inputs[name] if name in inputs else defaults.get(name) for name in input_names(program)}
     is_dict = own_inputs_of(program) and leaves.is_object(input_declaration(program))
     return PositionalInputs((values,)) if is_dict else PositionalInputs(values.values())
 
 
-def as_list(given: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return one thing or several as a list; None is nothing."""
-    several = isinstance(given, list | tuple | set)
-    return [] if given is None else list(cast("Iterable[Any]", given)) if several else [given]
+    several = isinstance(value, list | tuple | set)
+    return [] if value is None else list(cast("Iterable[Any]", value)) if several else [value]
 
 
 # -- classes of Variables ----------------------------------------------------------------------------------------------
@@ -209,16 +211,17 @@ def _match_paths(program: Module, entries: Any, what: str) -> set[str]:
     Raises:
         TrainerError: One of them takes nothing.
     """
-    found: set[str] = set()
+    paths: set[str] = set()
     for entry in as_list(entries):
-        taken = tree.variables(program, tree.Path(entry) if isinstance(entry, str) else entry)
-        if not taken:
-            known = [*tree.variables(program)]
+        variables = tree.variables(program, tree.Path(entry) if isinstance(entry, str) else entry)
+        if not variables:
+            all_paths = [*tree.variables(program)]
             raise errors.TrainerError(
-                f"{what}: {entry!r} matches no Variable.{did_you_mean(entry, known)} There are: {', '.join(known)}."
+                f"{what}: {entry!r} matches no Variable.{did_you_mean(entry, all_paths)} There are: "
+                f"{', '.join(all_paths)}."
             )
-        found.update(taken)
-    return found
+        paths.update(variables)
+    return paths
 
 
 def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool) -> None:
@@ -235,13 +238,13 @@ def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool)
 def targets_of(program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:
     """Return the Variables of a program that are trained, by path text."""
     owners = {path for path, _ in tree.iter_graph(program, Module)}
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for path, variable in tree.iter_graph(program, tree.Variable):
         if roles[path_str(path)] == "param":
             owner = next(path[:depth] for depth in range(len(path) - 1, -1, -1) if path[:depth] in owners)
             name, schema = path_str(path), variable.schema
-            found[name] = Target(name, path_str(owner), schema, variable.description or "", kind_of(schema))
-    return found
+            targets[name] = Target(name, path_str(owner), schema, variable.description or "", kind_of(schema))
+    return targets
 
 
 def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:
@@ -252,49 +255,49 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
         TrainerError: There is none; lists the Variables and why none fits.
     """
     only, name = optimizer.only, type(optimizer).__name__
-    wanted = set(tree.variables(program)) if only is None else _match_paths(program, only, f"{name}: only")
-    found = {
+    paths = set(tree.variables(program)) if only is None else _match_paths(program, only, f"{name}: only")
+    targets = {
         path: target
         for path, target in targets_of(program, roles).items()
-        if path in wanted and target.kind in optimizer.kinds
+        if path in paths and target.kind in optimizer.kinds
     }
-    if not found:
-        shown = [f"{path} ({role})" for path, role in roles.items()]
+    if not targets:
+        variables = [f"{path} ({role})" for path, role in roles.items()]
         raise errors.TrainerError(
             f"{name} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
-            f"trained Variables that its `only` takes. There are: {', '.join(shown) or 'none'}."
+            f"trained Variables that its `only` takes. There are: {', '.join(variables) or 'none'}."
         )
     modules = {path_str(path): owner for path, owner in tree.iter_graph(program, Module)}
-    for path, target in found.items():
+    for path, target in targets.items():
         check: Any = getattr(modules[target.module], "check_examples", None)
         if target.kind == "examples" and check is not None and getattr(optimizer, "max_examples", None) != 0:
             check(path)
-    return found
+    return targets
 
 
 _REQUESTS = ("write", "add", "null")
 
 
-def requests_of(given: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
+def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
     """Return what becomes of the feedback of each param, by path text.
 
     Raises:
         TrainerError: An unknown word, a path that matches none, or a list of another length than the params.
     """
-    found = dict.fromkeys(params, "write")
-    if not isinstance(given, Mapping):
-        words = [given] * len(params) if isinstance(given, str) else list(given)
+    requests = dict.fromkeys(params, "write")
+    if not isinstance(grad_req, Mapping):
+        words = [grad_req] * len(params) if isinstance(grad_req, str) else list(grad_req)
         if len(words) != len(params):
             raise errors.TrainerError(f"grad_req: {len(words)} entries for {len(params)} params: {', '.join(params)}.")
-        given = dict(zip(params, words, strict=True))
-    for key, word in given.items():
-        taken = [path for path in params if matches(key, path)]
-        if not taken:
+        grad_req = dict(zip(params, words, strict=True))
+    for key, word in grad_req.items():
+        paths = [path for path in params if matches(key, path)]
+        if not paths:
             raise errors.TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")
         if word not in _REQUESTS:
             raise errors.TrainerError(f"grad_req of {key!r} is {word!r}; write one of {', '.join(_REQUESTS)}.")
-        found.update(dict.fromkeys(taken, word))
-    return found
+        requests.update(dict.fromkeys(paths, word))
+    return requests
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -312,23 +315,28 @@ def check_presented(roles: Mapping[str, Role], params: Any, aux: Any, allow_miss
     Raises:
         StateError: Paths are missing; lists all.
     """
-    found: set[str] = set()
+    presented: set[str] = set()
     missing: list[str] = []
-    for given, wanted in ((params, ("param", "fixed")), (aux, ("aux",))):
-        if isinstance(given, Mapping):
-            named = {path if isinstance(path, str) else path_str(path) for path in cast("Iterable[Any]", given)}
-            missing += [path for path, role in roles.items() if role in wanted and path not in named]
-            found |= named
+    for values, kinds in ((params, ("param", "fixed")), (aux, ("aux",))):
+        if isinstance(values, Mapping):
+            paths = {path if isinstance(path, str) else path_str(path) for path in cast("Iterable[Any]", values)}
+            missing += [path for path, role in roles.items() if role in kinds and path not in paths]
+            presented |= paths
     if missing and not allow_missing:
         raise errors.StateError(
             f"Values by path: not presented: {', '.join(missing)}. allow_missing=True, or strict=False of a load, lets "
             "them keep what they have."
         )
-    return found
+    return presented
 
 
 async def first_values(
-    program: Module, roles: Mapping[str, Role], initializer: Any, initial_values: tree.State, *, given: Container[str]
+    program: Module,
+    roles: Mapping[str, Role],
+    initializer: Any,
+    initial_values: tree.State,
+    *,
+    presented: Container[str],
 ) -> dict[str, Any]:
     """Return the values with which Variables begin: from `init` metadata, the initializer, or as they were made.
 
@@ -337,7 +345,7 @@ async def first_values(
         roles: The classes of its Variables; fixed ones are left alone, and states begin as they were initial_values.
         initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
         initial_values: The values at the first bind.
-        given: Paths with a value of their own.
+        presented: Paths with a value of their own.
 
     Raises:
         ArgumentError: The initializer is none of these.
@@ -346,31 +354,31 @@ async def first_values(
     make: Any = initializer if callable(initializer) else None
     begin = initial_values if initializer is None or make else initial_values.replace(initializer)
     is_ours = isinstance(initializer, tree.initializers.Constant | tree.initializers.Empty)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for path, variable in tree.variables(program).items():
-        if path in given or roles[path] == "fixed":
+        if path in presented or roles[path] == "fixed":
             continue
         if "init" in variable.metadata:
-            found[path] = variable.metadata["init"]
+            values[path] = variable.metadata["init"]
         elif make is None or roles[path] == "state":
-            found[path] = begin[path].value
+            values[path] = begin[path].value
         else:
             value = make(variable.schema) if is_ours else make(path, variable.schema)
-            found[path] = await value if inspect.isawaitable(value) else value
-    return found
+            values[path] = await value if inspect.isawaitable(value) else value
+    return values
 
 
-def check_shared(program: Module, other: Module) -> None:
+def check_shared(program: Module, lender: Module) -> None:
     """Raise unless the Variables of another program can stand in the places of this one's, by path.
 
     Raises:
         StateError: Paths that one side lacks, or with another schema; lists all of them.
     """
-    own, shared = tree.variables(program), tree.variables(other)
-    faults = [f"{path!r} is missing in {other.name!r}" for path in own if path not in shared]
+    own, shared = tree.variables(program), tree.variables(lender)
+    faults = [f"{path!r} is missing in {lender.name!r}" for path in own if path not in shared]
     faults += [f"{path!r} is missing in {program.name!r}" for path in shared if path not in own]
     faults += [
-        f"{path!r} has another schema in {other.name!r}"
+        f"{path!r} has another schema in {lender.name!r}"
         for path, variable in own.items()
         if path in shared and not leaves.json_equal(variable.schema, shared[path].schema)
     ]

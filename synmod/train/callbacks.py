@@ -381,12 +381,12 @@ class Monitor(scope.Hook):
         if not self.activated:
             return []
         self.activated = False
-        found = sorted(self._seen, key=lambda seen: (seen[0] is None, seen[0] or 0))  # rows may run at once
+        values = sorted(self._seen, key=lambda record: (record[0] is None, record[0] or 0))  # rows may run at once
         if self._program is not None:
-            values = tree.variables(self._program).items()
-            found += [(None, name, each.value) for name, each in values if self._pattern.match(name)]
+            variables = tree.variables(self._program).items()
+            values += [(None, name, variable.value) for name, variable in variables if self._pattern.match(name)]
         self._seen.clear()
-        stats = ((row, name, self.stat_func(leaves.thaw(value))) for row, name, value in found)
+        stats = ((row, name, self.stat_func(leaves.thaw(value))) for row, name, value in values)
         records = [MonitorRecord(self._tics - 1, name, stat, row) for row, name, stat in stats]
         return sorted(records, key=lambda record: record.name) if self.sort else records
 

@@ -166,7 +166,7 @@ def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
     """
     if list(a) != list(b) or len(mask) != len(a):
         raise ArgumentError(f"crossover mixes States of the same paths: {len(a)} and {len(b)}, a mask of {len(mask)}.")
-    return State.of_leaves({path: (b if taken else a)[path] for path, taken in zip(a, mask, strict=True)})
+    return State.of_leaves({path: (b if is_from_b else a)[path] for path, is_from_b in zip(a, mask, strict=True)})
 
 
 @dataclass(slots=True, eq=False)

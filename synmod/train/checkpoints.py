@@ -42,7 +42,7 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
     """
     folder, name = os.path.split(leaves.path_text(prefix))
     pattern = re.compile(re.escape(name) + r"-(\d{4,})\.json")
-    return sorted(int(found[1]) for each in Path(folder).glob("*.json") if (found := pattern.fullmatch(each.name)))
+    return sorted(int(match[1]) for file in Path(folder).glob("*.json") if (match := pattern.fullmatch(file.name)))
 
 
 def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
@@ -110,9 +110,9 @@ def write_checkpoint(
         if optimizer is None:
             of_optimizer.unlink(missing_ok=True)  # of an earlier run: it does not belong to these values
     if keep is not None:
-        older = [each for each in list_checkpoints(prefix) if each < epoch]
-        for each in older[: max(0, len(older) - keep + 1)]:
-            for file in _files(prefix, each)[1:]:
+        older = [number for number in list_checkpoints(prefix) if number < epoch]
+        for number in older[: max(0, len(older) - keep + 1)]:
+            for file in _files(prefix, number)[1:]:
                 file.unlink(missing_ok=True)
 
 
@@ -176,14 +176,14 @@ def load_checkpoint(
         LoadError: Files are missing (names all of them, and the epochs that exist), or one cannot be read.
         StateError: The structure differs, and it is `strict`; lists the paths.
     """
-    known = list_checkpoints(prefix)
-    wanted = (known[-1] if known else 0) if epoch is None else epoch
-    files = _files(prefix, wanted)
+    epochs = list_checkpoints(prefix)
+    number = (epochs[-1] if epochs else 0) if epoch is None else epoch
+    files = _files(prefix, number)
     missing = [str(file) for file in files[: 3 if optimizer else 2] if not file.is_file()]
     if missing:
         raise errors.LoadError(
             f"There is no {', no '.join(missing)}. Epochs saved under {os.fspath(prefix)!r}: "
-            f"{', '.join(map(str, known)) or 'none'}."
+            f"{', '.join(map(str, epochs)) or 'none'}."
         )
     values, stored = read_params(files[1]), read_optimizer(files[2]) if optimizer else None
     loaded = _program_of(files[0], program, strict, **options)
@@ -203,11 +203,11 @@ def read_params(path: str | os.PathLike[str]) -> Values:
         LoadError: It is not the file of an epoch (contains 'Invalid param file').
     """
     try:
-        found = _read(path, "checkpoint", "params", "aux", "states")
+        sections = _read(path, "checkpoint", "params", "aux", "states")
     except errors.LoadError as error:
         error.args = (f"Invalid param file {error}",)
         raise
-    return {**found["params"], **found["aux"], **found.get("states", {})}
+    return {**sections["params"], **sections["aux"], **sections.get("states", {})}
 
 
 def read_optimizer(path: str | os.PathLike[str]) -> Stored:
@@ -217,18 +217,18 @@ def read_optimizer(path: str | os.PathLike[str]) -> Stored:
         FileNotFoundError: There is no such file.
         LoadError: It is not the file of an optimizer's states.
     """
-    found = _read(path, "optimizer", "state")
-    return str(found["class"]), found["state"]
+    sections = _read(path, "optimizer", "state")
+    return str(sections["class"]), sections["state"]
 
 
 def _read(path: str | os.PathLike[str], kind: str, *of_values: str) -> dict[str, Any]:
     """Return the sections of a file, those of values by path being objects (LoadError)."""
     with saving.in_file(path):
-        found = saving.read_document(path, None, kind)
+        sections = saving.read_document(path, None, kind)
         for section in of_values:
-            if not isinstance(found.get(section, {}), dict):
+            if not isinstance(sections.get(section, {}), dict):
                 raise errors.LoadError(f"{section!r} is not an object of values by path.")
-    return found
+    return sections
 
 
 def _program_of(file: Path, program: modules.Module | None, strict: bool, **options: Any) -> modules.Module:
@@ -255,8 +255,8 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
 def _unregistered_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
     """Return the models of a program that a file only names, since their classes are not registered: doubles."""
     names: Any = saving.read_document(file, None, "program")["language_models"]
-    held = [model for _, model in tree.iter_graph(program, lm.SharedModel)]
-    unknown = [model for model in held if registry.id_of(type(cast("object", model))) is None]
+    models = [model for _, model in tree.iter_graph(program, lm.SharedModel)]
+    unknown = [model for model in models if registry.id_of(type(cast("object", model))) is None]
     return {model.name: model for model in unknown if model.name in names}
 
 
@@ -264,8 +264,8 @@ def _build_as(program: modules.Module, saved: modules.Module) -> None:
     """Build modules on what those at the same paths of a saved program were built on."""
     configs = {path: module.get_build_config() for path, module in tree.iter_graph(saved, modules.Module)}
     while True:
-        found = tree.iter_graph(program, modules.Module)
-        waiting = [(path, each) for path, each in found if configs.get(path) and not each.built]
+        pairs = tree.iter_graph(program, modules.Module)
+        waiting = [(path, module) for path, module in pairs if configs.get(path) and not module.built]
         if not waiting:
             return
         path, module = waiting[-1]

@@ -81,7 +81,8 @@ class Routing:
             for alias in self._aliases[target.module]:
                 self._owned.setdefault(alias, []).append(target.path)
         default = Module.route_feedback
-        self._routers = {path: each for path, each in self._modules.items() if type(each).route_feedback is not default}
+        modules = self._modules.items()
+        self._routers = {path: module for path, module in modules if type(module).route_feedback is not default}
         self.paths = frozenset({*self._owned, *self._routers})
 
     def check(self, feedback: Feedback) -> None:
@@ -103,22 +104,22 @@ class Routing:
         Raises:
             TrainerError: A key of `parts` matches no module.
         """
-        found: dict[str, list[FeedbackItem]] = {target.path: [] for target in self._targets}
+        items_by_path: dict[str, list[FeedbackItem]] = {target.path: [] for target in self._targets}
         for row, rollout in enumerate(rollouts):
             if rollout.feedback is None or rollout.void:
                 continue
             self.check(rollout.feedback)
-            told: dict[str | None, Feedback] = {None: rollout.feedback}
+            feedback_by_call: dict[str | None, Feedback] = {None: rollout.feedback}
             for call in rollout.calls:
-                feedback = told[call.parent_id]
-                told[call.call_id] = await self._route(call, feedback)
+                feedback = feedback_by_call[call.parent_id]
+                feedback_by_call[call.call_id] = await self._route(call, feedback)
                 if feedback.parts:  # one that addresses a module stands in place of the critique
                     own = self._parts(feedback, call.path)
                     feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
                 item = FeedbackItem(row, call.path, call.inputs, call.outputs, feedback)
                 for path in self._owned.get(call.path, ()):
-                    found[path].append(item)
-        return {path: tuple(items) for path, items in found.items()}
+                    items_by_path[path].append(item)
+        return {path: tuple(items) for path, items in items_by_path.items()}
 
     def _parts(self, feedback: Feedback, path: str) -> list[str]:
         """Return the critiques that address a module, by whichever of its paths."""
@@ -141,9 +142,9 @@ class Routing:
             if rollout.score is not None and rollout.score < best
         }
         counts: dict[str, int] = {}
-        for path, each in items.items():
-            found = [(item, failing[item.row]) for item in each if item.row in failing]
-            rows = {item.row for item, told in found if not told.parts or self._parts(told, item.path)}
+        for path, items_of_path in items.items():
+            failures = [(item, failing[item.row]) for item in items_of_path if item.row in failing]
+            rows = {item.row for item, feedback in failures if not feedback.parts or self._parts(feedback, item.path)}
             if rows:
                 counts[path] = len(rows)
         return counts

@@ -305,25 +305,25 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
-        ran = await self.runner.run(example, index, sample=self._first_sample + sample)
-        self._is_checked = self._is_checked or self.check_masks(ran.outputs, example.target)
-        counts = ran.fault == "program" and self.options.failure_score is not None
-        result = ran.result(ExampleResult, example, ran.feedback, sample)
+        outcome = await self.runner.run(example, index, sample=self._first_sample + sample)
+        self._is_checked = self._is_checked or self.check_masks(outcome.outputs, example.target)
+        counts = outcome.fault == "program" and self.options.failure_score is not None
+        result = outcome.result(ExampleResult, example, outcome.feedback, sample)
         if counts:
             result = replace(result, score=self._score_of_failure)
-        self._finished[index] = (result, ran.values if ran.error is None or counts else None)
+        self._finished[index] = (result, outcome.values if outcome.error is None or counts else None)
         self._done += 1
-        if ran.feedback is not None and ran.feedback.score is not None:
-            is_zero = self.runner.bound is not None and ran.feedback.score == self.runner.bound.lowest
+        if outcome.feedback is not None and outcome.feedback.score is not None:
+            is_zero = self.runner.bound is not None and outcome.feedback.score == self.runner.bound.lowest
             self._first_zero = (self._first_zero if self._judged else result) if is_zero else None
             self._judged += 1
         if result.error is not None:
             self._failed += 1
-            self.cause = self.cause or ran.failure
+            self.cause = self.cause or outcome.failure
         if self.bar.is_seen:
             self._show(result)
-        if ran.fault == "fatal":
-            self.cause = ran.failure
+        if outcome.fault == "fatal":
+            self.cause = outcome.failure
             self._stop(f"example {result.id!r} failed for a reason that all examples share: {result.error}")
         self.check_failures()
         return index
@@ -454,8 +454,8 @@ def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | 
 
 def target_checks(outputs: Any, reward: Reward | None, metrics: Iterable[Any]) -> list[Check]:
     """Return what raises for a target that no output of a program can match, by its reward or a metric."""
-    judges = [each for each in (reward, *metrics) if isinstance(each, Reward | Metric)]
-    return [check for each in judges if (check := each.target_check(outputs)) is not None]
+    judges = [judge for judge in (reward, *metrics) if isinstance(judge, Reward | Metric)]
+    return [check for judge in judges if (check := judge.target_check(outputs)) is not None]
 
 
 def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Reward | None = None) -> None:
@@ -563,11 +563,11 @@ class Evaluation:
 
     def _scores(self) -> dict[str, float]:
         """Return the mean score of each example that has one, by id."""
-        found: dict[str, list[float]] = {}
+        scores_by_id: dict[str, list[float]] = {}
         for result in self.results:
             if result.score is not None:
-                found.setdefault(result.id, []).append(result.score)
-        return {example: math.fsum(scores) / len(scores) for example, scores in found.items()}
+                scores_by_id.setdefault(result.id, []).append(result.score)
+        return {example: math.fsum(scores) / len(scores) for example, scores in scores_by_id.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON.
@@ -605,8 +605,8 @@ class Evaluation:
         """Return a table of the first results for notebooks."""
         rows = self.results or self.errors
         names = ("id", "score", "error", *_DATA_COLUMNS)
-        found = ([getattr(result, name) for name in names] for result in rows[:_ROWS_SHOWN])
-        cells = (["" if value is None else str(value) for value in values] for values in found)
+        cells_by_row = ([getattr(result, name) for name in names] for result in rows[:_ROWS_SHOWN])
+        cells = (["" if value is None else str(value) for value in values] for values in cells_by_row)
         more = len(rows) - _ROWS_SHOWN
         return leaves.html_table(names, cells, above=repr(self), below=f"and {more} more" if more > 0 else "")
 

@@ -81,16 +81,16 @@ async def load_examples(
     """
     if limit is not None:
         check_int("load_examples: limit", limit, 0)
-    found, renamed = await _read_records(source, limit), dict(rename or {})
+    records, renamed = await _read_records(source, limit), dict(rename or {})
     is_name = y is None or isinstance(y, str)
-    fields = {} if is_name else {renamed.get(name, name): None for _, row in found for name in names_in(row)}
-    names, targets = _names_or_rows(y, fields if found else None)
-    if targets is not None and (len(targets) < len(found) or (limit is None and len(targets) > len(found))):
+    fields = {} if is_name else {renamed.get(name, name): None for _, row in records for name in names_in(row)}
+    names, targets = _names_or_rows(y, fields if records else None)
+    if targets is not None and (len(targets) < len(records) or (limit is None and len(targets) > len(records))):
         hint = did_you_mean(targets[0], fields) if targets and isinstance(targets[0], str) else ""
         raise ArgumentError(
-            f"load_examples: {len(targets)} targets for {len(found)} rows; give one each, or names of fields.{hint}"
+            f"load_examples: {len(targets)} targets for {len(records)} rows; give one each, or names of fields.{hint}"
         )
-    rows = found if targets is None else [(place, _with(row, targets[at])) for at, (place, row) in enumerate(found)]
+    rows = records if targets is None else [(place, _with(row, targets[at])) for at, (place, row) in enumerate(records)]
     outputs = await outputs_of(program, next((_inputs_in(row) for _, row in rows), None))
     return await read_examples(rows, Columns(program, outputs, names, renamed, id, group), are_json=True)
 
@@ -158,29 +158,27 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
         outputs = await outputs_of(program, builds=builds)
         return _read_later(table, Columns(program, outputs, keeps_inputs=True)), outputs
     else:
-        found, known = list(cast("Iterable[Any]", table)), set[str]()
-        outputs = await outputs_of(program, next(map(_inputs_in, found), None), builds=builds)
-        for number, row in enumerate(found):
-            check_shape(number, row, known)
-        places = [(f"row {number}", row) for number, row in enumerate(found)]
+        records, ids = list(cast("Iterable[Any]", table)), set[str]()
+        outputs = await outputs_of(program, next(map(_inputs_in, records), None), builds=builds)
+        for number, row in enumerate(records):
+            check_shape(number, row, ids)
+        places = [(f"row {number}", row) for number, row in enumerate(records)]
         rows = await read_examples(places, Columns(program, outputs, keeps_inputs=True))
     return [*starmap(with_id, enumerate(rows))], outputs
 
 
 def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterator[Example]:
     """Yield rows as examples, each when it is taken; errors of `read_row`."""
-    known, numbers = set[str](), count()
+    ids, numbers = set[str](), count()
 
     async def later() -> AsyncIterator[Example]:
         try:
             async for row in rows:
-                yield read_row(next(numbers), row, known, columns)
+                yield read_row(next(numbers), row, ids, columns)
         finally:
             await close_generator(rows)
 
-    return (
-        later() if isinstance(rows, AsyncIterable) else (read_row(next(numbers), row, known, columns) for row in rows)
-    )
+    return later() if isinstance(rows, AsyncIterable) else (read_row(next(numbers), row, ids, columns) for row in rows)
 
 
 def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> str:
@@ -191,9 +189,9 @@ def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> st
         rows: How many rows there are.
         what: What is true of those with a fault.
     """
-    shown = [f"{_places(places)}: {text}" for text, places in islice(faults.items(), _FAULTS_SHOWN)]
+    lines = [f"{_places(places)}: {text}" for text, places in islice(faults.items(), _FAULTS_SHOWN)]
     more = [f"and {len(faults) - _FAULTS_SHOWN} more faults"] if len(faults) > _FAULTS_SHOWN else []
-    return "\n  ".join([f"{sum(map(len, faults.values()))} of {rows} rows {what}:", *shown, *more])
+    return "\n  ".join([f"{sum(map(len, faults.values()))} of {rows} rows {what}:", *lines, *more])
 
 
 def _places(places: Sequence[str]) -> str:
@@ -232,7 +230,7 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
             "target per row. A program goes into program=."
         )
     targets = list(cast("Iterable[Any]", y))
-    if targets and all(isinstance(each, str) and (fields is None or each in fields) for each in targets):
+    if targets and all(isinstance(target, str) and (fields is None or target in fields) for target in targets):
         return tuple(targets), None
     return None, targets
 
@@ -253,13 +251,13 @@ async def _read_records(source: Any, limit: int | None) -> list[tuple[str, Any]]
         )
     if not isinstance(rows, AsyncIterable):
         return [(f"row {number}", row) for number, row in enumerate(islice(cast("Iterable[Any]", rows), limit))]
-    found: list[tuple[str, Any]] = []
+    records: list[tuple[str, Any]] = []
     if limit != 0:
         async for row in cast("AsyncIterable[Any]", rows):
-            found.append((f"row {len(found)}", row))
-            if len(found) == limit:
+            records.append((f"row {len(records)}", row))
+            if len(records) == limit:
                 break
-    return found
+    return records
 
 
 def _table(source: Any) -> Any:
@@ -404,8 +402,8 @@ async def load_training_rows(
     if validation_data is not None:
         names, _ = _names_or_rows(y, {name for row in rows for name in names_in(row.target)})
         is_pair = isinstance(validation_data, tuple)
-        given, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
-        held_out = await load_examples(given, targets, program=program)
+        source, targets = cast("tuple[Any, Any]", validation_data) if is_pair else (validation_data, names or None)
+        held_out = await load_examples(source, targets, program=program)
     else:
         rows, held_out = split(rows, share, seed=seed, closed=_stratum_field(await outputs_of(program, rows[0].inputs)))
     both = {digest_of(row.inputs) for row in rows} & {digest_of(row.inputs) for row in held_out}
@@ -440,7 +438,7 @@ def split(
     """
     if share != "auto" and not (type(share) in (int, float) and 0 <= share < 1):
         raise TrainerError(f"validation_split is {share!r:.100}; give a share from 0.0 to below 1.0, or 'auto'.")
-    wanted = min(_MOST_HELD_OUT, len(rows) // 2) if share == "auto" else round(len(rows) * share)
+    size = min(_MOST_HELD_OUT, len(rows) // 2) if share == "auto" else round(len(rows) * share)
     groups: dict[Any, list[int]] = {}
     for number, row in enumerate(rows):
         groups.setdefault(number if row.group is None else row.group, []).append(number)
@@ -448,18 +446,18 @@ def split(
     for members in groups.values():
         strata.setdefault(_stratum(rows[members[0]].target, closed), []).append(members)
     order = rng(seed, 0, "split")
-    taken: set[int] = set()
+    aside: set[int] = set()
     due = 0.0
     for name in sorted(strata):
         units = strata[name]
         order.shuffle(units)
-        due += wanted * sum(map(len, units)) / len(rows)
+        due += size * sum(map(len, units)) / len(rows)
         for members in units:
-            if len(taken) + len(members) <= due + 1e-9 + 0.5 and len(taken) + len(members) < len(rows):
-                taken.update(members)
-    if wanted and not taken and len(groups) > 1:  # every group is larger than what was wanted
-        taken.update(min(groups.values(), key=len))
-    return [row for number, row in enumerate(rows) if number not in taken], [rows[number] for number in sorted(taken)]
+            if len(aside) + len(members) <= due + 1e-9 + 0.5 and len(aside) + len(members) < len(rows):
+                aside.update(members)
+    if size and not aside and len(groups) > 1:  # every group is larger than what was wanted
+        aside.update(min(groups.values(), key=len))
+    return [row for number, row in enumerate(rows) if number not in aside], [rows[number] for number in sorted(aside)]
 
 
 def _stratum(target: Any, closed: str | None) -> str:

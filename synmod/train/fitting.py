@@ -69,10 +69,10 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
     Raises:
         TrainerError: No batch, an id that names two rows.
     """
-    known: dict[str, Example] = {}
+    train_rows: dict[str, Example] = {}
     validation: dict[str, Example] = {}
-    given = [_read(batches.rows_of(batch), known) for batch in batches.batches_of(train)]
-    if not given:
+    ids_of_batches = [_read(batches.rows_of(batch), train_rows) for batch in batches.batches_of(train)]
+    if not ids_of_batches:
         raise errors.TrainerError("fit: the train data have no batch.")
     for batch in batches.batches_of([] if eval_data is None else eval_data):
         _read(batches.rows_of(batch, filling=False), validation)
@@ -80,9 +80,9 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
         warnings.warn("There are no validation rows: the train rows serve.", errors.SynmodWarning, stacklevel=4)
     order = None
     if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read
-        known, order = dict(sorted(known.items())), train.seed
-        given = _cut(sorted(chain(*given)), given)
-    return given, known, validation or known, order
+        train_rows, order = dict(sorted(train_rows.items())), train.seed
+        ids_of_batches = _cut(sorted(chain(*ids_of_batches)), ids_of_batches)
+    return ids_of_batches, train_rows, validation or train_rows, order
 
 
 def _cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -91,15 +91,15 @@ def _cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
     return [list(islice(left, len(batch))) for batch in sizes]
 
 
-def _read(rows: Iterable[Example], known: dict[str, Example]) -> list[str]:
+def _read(rows: Iterable[Example], rows_by_id: dict[str, Example]) -> list[str]:
     """Add rows to those that are known, and return their ids."""
-    named: list[str] = []
+    ids: list[str] = []
     for row in map(batches.with_digest_id, rows):
         name = cast("str", row.id)
-        if known.setdefault(name, row) != row:
+        if rows_by_id.setdefault(name, row) != row:
             raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
-        named.append(name)
-    return named
+        ids.append(name)
+    return ids
 
 
 async def fit(
@@ -176,9 +176,9 @@ async def fit(
     for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
             leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
-    for each in (callbacks := as_list(callbacks)):
-        if not isinstance(each, Callback):
-            raise errors.TrainerError(f"fit: callbacks has {each!r:.100}; give objects such as EarlyStopping().")
+    for callback in (callbacks := as_list(callbacks)):
+        if not isinstance(callback, Callback):
+            raise errors.TrainerError(f"fit: callbacks has {callback!r:.100}; give objects such as EarlyStopping().")
     rows = read_rows(train, eval_data)
     first = next(iter(rows[1].values()))
     if not trainer.bound or force_rebind:
@@ -299,11 +299,11 @@ class _Fitting:
         """Take the steps, then finish; a resumed run starts with the values that it began with."""
         for callback in self.callbacks:
             callback.stopped = None
-        begun = await self.journal.read("seed")
-        if begun is None:
+        seed = await self.journal.read("seed")
+        if seed is None:
             await self.journal.write("seed", self._values())
         else:
-            self._write(begun)
+            self._write(seed)
             self.seed = values_at(self.trainer.program, self.targets)
         functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
         measures = Metrics({id(function): function for function in functions}.values())
@@ -331,17 +331,17 @@ class _Fitting:
 
     def _current_candidate(self) -> Candidate | None:
         """Return the candidate that the program holds; None where it is not one."""
-        present = self._current_state()
-        return next((each for each in self.ledger.pool.candidates() if each.state == present), None)
+        state = self._current_state()
+        return next((candidate for candidate in self.ledger.pool.candidates() if candidate.state == state), None)
 
     def _warn_of_zeros(self) -> None:
         """Warn where the reward gave its lowest score to all that was run."""
         reward = self.trainer.reward
         done = self.ledger.done.values()
-        scored = [each for each in done if each.error is None and each.score is not None]
-        rows = {each.id for each in scored}
-        if reward is not None and len(rows) > 1 and all(each.score == reward.bound().lowest for each in scored):
-            warn_of_zeros("fit", reward, len(rows), min(scored, key=lambda each: each.id))
+        scored = [rollout for rollout in done if rollout.error is None and rollout.score is not None]
+        rows = {rollout.id for rollout in scored}
+        if reward is not None and len(rows) > 1 and all(rollout.score == reward.bound().lowest for rollout in scored):
+            warn_of_zeros("fit", reward, len(rows), min(scored, key=lambda rollout: rollout.id))
 
     def _values(self) -> dict[str, Any]:
         """Return what program and optimizer hold."""
@@ -413,9 +413,9 @@ class _Fitting:
         need = self._step_cost()
         ledger.pledge(need)
         share = (need + ledger.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
-        others = ("lm_calls", "tokens", "cost_usd", "seconds")
+        measured_limits = ("lm_calls", "tokens", "cost_usd", "seconds")
         return need <= ledger.room and all(
-            limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in others
+            limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in measured_limits
         )
 
     def _step_cost(self) -> int:
@@ -482,7 +482,7 @@ class _Fitting:
 
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
         """Take one step, and notify the callbacks; return why it is the last one, if it is."""
-        before, known = self._current_state(), self._count_known()
+        before, count_before = self._current_state(), self._count_known()
         await leaves.aio.checkpoint()
         if self.monitor is not None:
             self.monitor.tic()
@@ -491,7 +491,7 @@ class _Fitting:
         if self.monitor is not None:
             self.monitor.toc_print()
         changed = await self._hold(before)
-        self.idle = 0 if self._count_known() > known else self.idle + 1
+        self.idle = 0 if self._count_known() > count_before else self.idle + 1
         self.step += 1
         await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
@@ -640,13 +640,13 @@ def _schemas_of(trainer: Trainer, first: Any) -> Any:
     """
     names, declared = trainer.data_names, symbols_by_name(trainer.program)
     row: Any = {names[0]: first} if len(names) == 1 else cast("Any", first) if isinstance(first, Mapping) else {}
-    found = [(name, _declaration_of(row.get(name)) if declared.get(name) is None else declared[name]) for name in names]
-    if any(schema is None for _, schema in found):
+    pairs = [(name, _declaration_of(row.get(name)) if declared.get(name) is None else declared[name]) for name in names]
+    if any(schema is None for _, schema in pairs):
         raise errors.TrainerError(
             f"fit: {trainer.program.name!r} declares no schema for plain JSON: give data models, or bind it first: "
             "await trainer.bind(Query)."
         )
-    return found
+    return pairs
 
 
 def _declaration_of(value: Any) -> Any:

@@ -226,16 +226,16 @@ class Ledger:
             return
         if self._reserved is not None:
             self._reserved = self._pairs_of_the_end()
-        kept, spent, limits = len(self._reserved or ()), self.spent(), self._limits
+        end_cost, spent, limits = len(self._reserved or ()), self.spent(), self._limits
         left = [_UNLIMITED if limits.rollouts is None else limits.rollouts - self.rollouts]
         for most, used in (
             (limits.lm_calls, spent.lm_calls),
             (limits.tokens, spent.tokens),
             (limits.cost_usd, spent.cost_usd),
         ):
-            if most and used and kept:  # as far as the average of a rollout foretells it
+            if most and used and end_cost:  # as far as the average of a rollout foretells it
                 left.append(int(self.rollouts * (most / used - 1)))
-        self._spare = min(left) - kept
+        self._spare = min(left) - end_cost
 
     def take(self, keys: set[runs.Key], record: CandidateRecord | None = None, rows: Iterable[str] = ()) -> None:
         """Count rollouts that are about to run.
@@ -267,9 +267,9 @@ class Ledger:
         self._spare += len(early) - len(keys)
         self._counted |= keys
 
-    def settle(self, taken: set[runs.Key], ended: Iterable[runs.Key]) -> None:
+    def settle(self, counted: set[runs.Key], ended: Iterable[runs.Key]) -> None:
         """Count no longer what was taken and did not end: it was cancelled, or is void."""
-        self._counted -= taken
+        self._counted -= counted
         self._counted.update(ended)
 
 
@@ -329,8 +329,8 @@ class History(list[dict[str, Any]]):
         return self.candidates[0]
 
     def __repr__(self) -> str:
-        shown = "no score" if self.best.score is None else f"best {self.best.score:.4g}"
-        return f"History({len(self)} epochs, {shown}, {self.spent.rollouts} rollouts, stopped: {self.stopped})"
+        score = "no score" if self.best.score is None else f"best {self.best.score:.4g}"
+        return f"History({len(self)} epochs, {score}, {self.spent.rollouts} rollouts, stopped: {self.stopped})"
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that is a function of data, seed and models, as plain JSON."""
@@ -362,10 +362,10 @@ class History(list[dict[str, Any]]):
             like: A State of the same program.
         """
         plain: Any = leaves.thaw(record)
-        for each in plain["candidates"]:
-            each |= {"state": like.replace(each["state"]), "parents": tuple(each["parents"])}
-        candidates = [Candidate(**each) for each in plain["candidates"]]
-        best = next(each for each in candidates if each.id == plain["best"])
+        for candidate in plain["candidates"]:
+            candidate |= {"state": like.replace(candidate["state"]), "parents": tuple(candidate["parents"])}
+        candidates = [Candidate(**candidate) for candidate in plain["candidates"]]
+        best = next(candidate for candidate in candidates if candidate.id == plain["best"])
         return cls(
             plain["epochs"],
             candidates=candidates,
@@ -397,10 +397,10 @@ class History(list[dict[str, Any]]):
     def lineage(self) -> str:
         """Return who came from whom, as Mermaid text."""
         lines = ["graph TD"]
-        for each in self.candidates:
-            score = "" if each.score is None else f" {each.score:.3g}"
-            lines.append(f'  {each.id}["{each.id} {each.operator}{score}"]')
-            lines += [f"  {parent} --> {each.id}" for parent in each.parents]
+        for candidate in self.candidates:
+            score = "" if candidate.score is None else f" {candidate.score:.3g}"
+            lines.append(f'  {candidate.id}["{candidate.id} {candidate.operator}{score}"]')
+            lines += [f"  {parent} --> {candidate.id}" for parent in candidate.parents]
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -422,10 +422,12 @@ class History(list[dict[str, Any]]):
         suffix = ".svg" if path is None else Path(leaves.path_text(path)).suffix
         if suffix not in (".svg", ".html"):
             raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or path!r}.")
-        rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
+        rows = max(len(candidate.scores.get("validation", ())) for candidate in self.candidates)
         first, last = (
-            [(at, each.score)] if each.score is not None and len(each.scores["validation"]) == rows else []
-            for at, each in ((0, self.seed), (self.spent.rollouts or 0, self.best))
+            [(at, candidate.score)]
+            if candidate.score is not None and len(candidate.scores["validation"]) == rows
+            else []
+            for at, candidate in ((0, self.seed), (self.spent.rollouts or 0, self.best))
         )
         best, present, estimates = (
             [(row["rollouts"], row[name]) for row in self if row.get(name) is not None]
@@ -482,18 +484,18 @@ viewBox="0 0 640 320" font-size="12">
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the highest value up to each point as steps: each holds until the next one."""
-    drawn: list[tuple[float, float]] = []
+    corners: list[tuple[float, float]] = []
     best = -math.inf
     for at, value in points:
-        drawn += [(at, best)] if drawn else []
+        corners += [(at, best)] if corners else []
         best = max(best, value)
-        drawn.append((at, best))
-    return drawn
+        corners.append((at, best))
+    return corners
 
 
 def _chart(series: Mapping[str, Sequence[tuple[float, float]]], estimates: Sequence[tuple[float, float]]) -> str:
     """Return rewards over rollouts as SVG: a line each of two series of points, by their labels, and circles."""
-    points = [point for each in (*series.values(), estimates) for point in each] or [(0.0, 0.0)]
+    points = [point for points_of_line in (*series.values(), estimates) for point in points_of_line] or [(0.0, 0.0)]
     right = max(at for at, _ in points) or 1.0
     low, high = min(value for _, value in points), max(value for _, value in points)
     high = high if high > low else low + 1.0
@@ -503,8 +505,8 @@ def _chart(series: Mapping[str, Sequence[tuple[float, float]]], estimates: Seque
 
     lines: list[str] = []
     for number, ((label, line), (colour, width)) in enumerate(zip(series.items(), _LINES, strict=True)):
-        drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in map(place, line))
-        lines.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        coordinates = " ".join(f"{across:.1f},{down:.1f}" for across, down in map(place, line))
+        lines.append(f'<polyline points="{coordinates}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
         lines.append(f'<text x="{48 + 100 * number}" y="306" fill="{colour}">{label}</text>')
     circle = f'<circle cx="{{:.1f}}" cy="{{:.1f}}" r="2.5" fill="none" stroke="{_LINES[1][0]}"/>'
     lines += [circle.format(*place(point)) for point in estimates]

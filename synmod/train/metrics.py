@@ -185,7 +185,7 @@ class Mean(_Average):
         """Count one row."""
         if rollout is not None and rollout.error is not None:
             return self.add(0.0)
-        asked = {
+        arguments = {
             "inputs": getattr(rollout, "inputs", None),
             "outputs": y_pred,
             "target": y_true,
@@ -193,7 +193,7 @@ class Mean(_Average):
             "rollout": rollout,
         }
         bound = scope.BoundReward(self.fn, METRIC_ARGUMENTS, what=f"metric {self.name!r}")
-        score = bound.feedback(bound.call(asked)).score
+        score = bound.feedback(bound.call(arguments)).score
         return None if score is None else self.add(score)
 
 
@@ -343,7 +343,7 @@ class _ByLabel(Metric):
         """Count the labels of one row."""
         target, outputs = fields_to_compare(self.name, y_true, y_pred, self.in_mask)
         self._check_one(target)
-        expected, actual = (_labels(found.get(name)) for found in (target, outputs) for name in target)
+        expected, actual = (_labels(fields.get(name)) for fields in (target, outputs) for name in target)
         for counts, labels in (
             (self.hits, expected & actual),
             (self.extra, actual - expected),
@@ -552,10 +552,10 @@ class Latency(Metric):
     def result(self) -> float:
         """Return the quantile so far, 0.0 of nothing."""
         counts = sorted((int(bucket), count) for bucket, count in self.buckets.value.items())
-        wanted, rank = self.quantile * sum(count for _, count in counts), 0
+        wanted_rank, rank = self.quantile * sum(count for _, count in counts), 0
         for bucket, count in counts:
             rank += count
-            if rank >= wanted:
+            if rank >= wanted_rank:
                 return 2 * _GROWTH**bucket / (_GROWTH + 1)
         return 0.0
 
@@ -585,8 +585,8 @@ class Used(_Average):
     """
 
     def __init__(self, field: str, per: Literal["row", "evaluation"] = "row", **options: Unpack[MetricOptions]) -> None:
-        known = [each.name for each in fields(scope.Usage) if each.name != "estimated"]
-        options.setdefault("name", check_choice("Used: field", field, known, error=errors.ConfigError))
+        names = [item.name for item in fields(scope.Usage) if item.name != "estimated"]
+        options.setdefault("name", check_choice("Used: field", field, names, error=errors.ConfigError))
         super().__init__(**options)
         self.field, self.per = field, check_choice("Used: per", per, ("row", "evaluation"), error=errors.ConfigError)
 
@@ -602,11 +602,11 @@ class Used(_Average):
 
 
 _NAMED: Final[dict[str, type[Metric]]] = {
-    leaves.snake_case(each.__name__): each for each in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
+    leaves.snake_case(kind.__name__): kind for kind in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
 }
 
 
-def metrics_from(given: Any) -> list[Any]:
+def metrics_from(metrics: Any) -> list[Any]:
     """Return metrics: those of names such as `"accuracy"` or registered ids, and what else was given.
 
     Raises:
@@ -619,13 +619,15 @@ def metrics_from(given: Any) -> list[Any]:
 
     Source: Keras `metrics.get`.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise errors.ArgumentError(f"metrics is a {type(given).__name__}; give a list of them: metrics=[...].")
-    metrics = list(cast("Iterable[Any]", given))
-    for each in metrics:
-        if isinstance(each, type):
-            raise errors.ArgumentError(f"metrics has the class {each.__name__}; write an instance, {each.__name__}().")
-    return [resolve_name(each, _NAMED, "metric") if isinstance(each, str) else each for each in metrics]
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise errors.ArgumentError(f"metrics is a {type(metrics).__name__}; give a list of them: metrics=[...].")
+    metrics = list(cast("Iterable[Any]", metrics))
+    for metric in metrics:
+        if isinstance(metric, type):
+            raise errors.ArgumentError(
+                f"metrics has the class {metric.__name__}; write an instance, {metric.__name__}()."
+            )
+    return [resolve_name(metric, _NAMED, "metric") if isinstance(metric, str) else metric for metric in metrics]
 
 
 # -- the metrics of an evaluation --------------------------------------------------------------------------------------
@@ -681,23 +683,23 @@ class Metrics:
             if isinstance(metric, Metric):
                 metric.check(output_schema, target_schema)
 
-    async def measure(self, offered: Mapping[str, Any]) -> dict[str, float]:
+    async def measure(self, arguments: Mapping[str, Any]) -> dict[str, float]:
         """Return the value of each function for one output.
 
         Args:
-            offered: A value for each name of `REWARD_ARGUMENTS`.
+            arguments: A value for each name of `REWARD_ARGUMENTS`.
 
         Raises:
             CallError: One returned something other than a finite number.
             Exception: What it raised.
         """
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name in self._sums:
-            score = (await self._bound[name](**offered)).score
+            score = (await self._bound[name](**arguments)).score
             if score is None:
                 raise errors.CallError(f"metric {name!r} has no score; a metric is a finite number, or a bool.")
-            found[name] = score
-        return found
+            values[name] = score
+        return values
 
     def update(self, result: ExampleResult, values: Mapping[str, float]) -> None:
         """Take in one run; a function counts 0 where the program failed.
@@ -724,7 +726,7 @@ class Metrics:
 
         A module that was given then holds the counts. A metric that could count no run has no value.
         """
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         failure: Exception | None = None
         for name, metric in zip(self._bound, self.metrics, strict=True):
             try:
@@ -739,8 +741,8 @@ class Metrics:
                 failure = failure or fault
                 continue
             several = leaves.is_object(value)
-            found |= {f"{name}/{key}": each for key, each in value.items()} if several else {name: value}
-        return found, failure
+            values |= {f"{name}/{key}": part for key, part in value.items()} if several else {name: value}
+        return values, failure
 
 
 def row_feeder(metric: Any, name: str) -> Callable[[ExampleResult], None]:

@@ -168,33 +168,37 @@ async def take_step(
     return changed
 
 
-def optimizer_from(given: Any, params: Mapping[str, Any] | None = None) -> Optimizer:
+def optimizer_from(optimizer: Any, params: Mapping[str, Any] | None = None) -> Optimizer:
     """Return an optimizer: itself, or a new one by its name.
 
     Args:
-        given: An Optimizer, or the name of a registered one, such as `"gepa"`.
+        optimizer: An Optimizer, or the name of a registered one, such as `"gepa"`.
         params: The arguments of one that is named.
 
     Raises:
         TrainerError: Something else, an unknown name, or parameters for one that is made already.
     """
-    if isinstance(given, Optimizer):
+    if isinstance(optimizer, Optimizer):
         if params:
-            raise TrainerError(f"optimizer_params are for an optimizer that is named; {type(given).__name__} is made.")
-        return given
-    known = {
+            raise TrainerError(
+                f"optimizer_params are for an optimizer that is named; {type(optimizer).__name__} is made."
+            )
+        return optimizer
+    classes = {
         snake_case(cls.__name__): cls
         for cls in registered().values()
         if isinstance(cls, type) and issubclass(cls, Optimizer)
     }
-    if given in known.values():
-        raise TrainerError(f"optimizer is the class {given.__name__}; write an instance, {given.__name__}(...).")
-    if not isinstance(given, str) or given not in known:
+    if optimizer in classes.values():
         raise TrainerError(
-            f"optimizer is {given!r:.100}, which is neither an Optimizer nor the name of one."
-            f"{did_you_mean(given, known)} There are: {', '.join(known)}."
+            f"optimizer is the class {optimizer.__name__}; write an instance, {optimizer.__name__}(...)."
         )
-    return known[given](**params or {})
+    if not isinstance(optimizer, str) or optimizer not in classes:
+        raise TrainerError(
+            f"optimizer is {optimizer!r:.100}, which is neither an Optimizer nor the name of one."
+            f"{did_you_mean(optimizer, classes)} There are: {', '.join(classes)}."
+        )
+    return classes[optimizer](**params or {})
 
 
 def check_reward(optimizer: Optimizer, reward: object) -> None:
@@ -314,19 +318,19 @@ class Proposer(Module):
 
     async def call(self, inputs: ReflectionInputs) -> Any:
         """Return `reason` and `value`."""
-        given: Any = inputs
-        reason, value = self.reply_descriptions(given["current"])
+        question: Any = inputs
+        reason, value = self.reply_descriptions(question["current"])
         schema = {
             "type": "object",
             "properties": {
                 "reason": {"type": "string", "description": reason},
-                "value": {**given["value_schema"], "description": value},
+                "value": {**question["value_schema"], "description": value},
             },
             "required": ["reason", "value"],
             "additionalProperties": False,
         }
         writer: Any = Generator(schema=schema, language_model=self.language_model, instructions=self.instructions.value)
-        return await writer(given)
+        return await writer(question)
 
     def reply_descriptions(self, current: Json) -> tuple[str, str]:
         """Return what the model reads about `reason` and `value`: the latter with the number of characters allowed."""
@@ -365,7 +369,7 @@ def proposer_inputs(
         "path": path,
         "description": target.description,
         "current": state[path].value,
-        "others": {other: _cut(state[other].value) for other in bench.targets if other != path},
+        "others": {other_path: _cut(state[other_path].value) for other_path in bench.targets if other_path != path},
         "records": records,
         "accepted": list(accepted),
         "tried": list(tried),

@@ -71,11 +71,11 @@ _END: Final = " \t\n.,;:!?。！？"
 
 def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
     """Return a new one of a table, or what is registered under an id (TrainerError, with 'Did you mean')."""
-    found = table.get(name) or lookup(name)
-    if found is None:
-        known = ", ".join(map(repr, table))
-        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {known}.{did_you_mean(name, table)}")
-    return found() if isinstance(found, type) else found
+    entry = table.get(name) or lookup(name)
+    if entry is None:
+        names = ", ".join(map(repr, table))
+        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {names}.{did_you_mean(name, table)}")
+    return entry() if isinstance(entry, type) else entry
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------
@@ -167,10 +167,9 @@ def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any
                 f"{who}: The mask {name!r} matches none of several outputs: {', '.join(parts)}."
                 f"{did_you_mean(name, parts)}"
             )
-    kept, dropped = masks
-    return {
-        name: each for name, each in parts.items() if (kept is None or name in kept) and name not in (dropped or ())
-    }
+    included, excluded = masks
+    names = [name for name in parts if included is None or name in included]
+    return {name: parts[name] for name in names if name not in (excluded or ())}
 
 
 def target_checker(
@@ -209,8 +208,8 @@ def target_checker(
     if outputs is None or kind_of(outputs) == LEAF:
         return lambda _: None
     checks = {
-        name: target_checker(f"{who}: {name}", each, is_exact=is_exact)
-        for name, each in _parts(who, outputs, in_mask, out_mask).items()
+        name: target_checker(f"{who}: {name}", part, is_exact=is_exact)
+        for name, part in _parts(who, outputs, in_mask, out_mask).items()
     }
 
     def check_parts(target: Any) -> None:
@@ -285,8 +284,8 @@ def normal(json: Any, *, is_text: bool = False) -> Any:
 
 def equal_fields(expected: Mapping[str, Any], actual: Mapping[str, Any], *, is_text: bool = False) -> dict[str, float]:
     """Return 1 for each expected field that is equal, else 0; `1` and `1.0` are equal, `1` and `true` are not."""
-    wanted, found = normal(expected, is_text=is_text), normal(actual, is_text=is_text)
-    return {name: float(name in found and json_equal(value, found[name])) for name, value in wanted.items()}
+    expected, actual = normal(expected, is_text=is_text), normal(actual, is_text=is_text)
+    return {name: float(name in actual and json_equal(value, actual[name])) for name, value in expected.items()}
 
 
 def _words(name: str, json: Any) -> Iterator[tuple[str, str]]:
@@ -467,8 +466,8 @@ class ExactMatch(Reward):
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return 1, 0 or a share, and what each wrong field should have been."""
         expected, actual = self.fields(y_true, y_pred)
-        found = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
-        return found if self.reduce == "mean" else Feedback(float(found.score == 1), found.critique)
+        feedback = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
+        return feedback if self.reduce == "mean" else Feedback(float(feedback.score == 1), feedback.critique)
 
 
 @register_own(public=False)
@@ -507,14 +506,14 @@ class TokenF1(Reward):
         expected = Counter(word for name, value in target.items() for word in _words(name, value))
         actual = Counter(word for name in target for word in _words(name, outputs.get(name)))
         common = (expected & actual).total()
-        wanted, got = expected.total(), actual.total()
-        whole = {"f1": (wanted + got) / 2, "precision": got, "recall": wanted}[self.kind]
+        sizes = expected.total(), actual.total()
+        whole = {"f1": sum(sizes) / 2, "precision": sizes[1], "recall": sizes[0]}[self.kind]
         lines = [
             f"{kind}: {', '.join(word for _, word in words.elements())}"
             for kind, words in (("missing", expected - actual), ("extra", actual - expected))
             if words
         ]
-        return Feedback(common / whole if whole else float(wanted == got), "\n".join(lines) or None)
+        return Feedback(common / whole if whole else float(sizes[0] == sizes[1]), "\n".join(lines) or None)
 
 
 @register_own(public=False)
@@ -606,16 +605,16 @@ class CosineSimilarity(Reward):
         texts = [value if isinstance(value, str) else dump_json(value) for value in values]
         vectors = (await self.embedding_model(texts)).vectors
         pairs = zip(names, vectors, vectors[len(names) :], strict=False)
-        scores = {name: _cosine(one, other) for name, one, other in pairs}
+        scores = {name: _cosine(*vectors_of_field) for name, *vectors_of_field in pairs}
         return _mean_of(scores, expected, actual)
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+def _cosine(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the cosine of two vectors, from 0 to 1; 1 for equal ones, also without a direction."""
-    if one == other:
+    if a == b:
         return 1.0
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return min(1.0, max(0.0, math.fsum(map(mul, one, other)) / lengths)) if lengths else 0.0
+    lengths = math.hypot(*a) * math.hypot(*b)
+    return min(1.0, max(0.0, math.fsum(map(mul, a, b)) / lengths)) if lengths else 0.0
 
 
 def _is_number(value: Any) -> bool:
@@ -701,17 +700,17 @@ class LMAsJudge(Reward):
     async def call(self, y_true: Any = None, y_pred: Any = None, inputs: Any = None) -> Feedback:
         """Return the mean score of the verdicts, and what they found wrong."""
         masks = (self.in_mask, self.out_mask)
-        seen = {"inputs": inputs, "outputs": _apply_masks(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
-        given = {name: list(x) if isinstance(x, tuple) else x for name, x in seen.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
-        asked = JsonDataModel.of(thaw(given), _schema_of_values(cast("dict[str, Any]", given)))
+        values = {"inputs": inputs, "outputs": _apply_masks(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
+        fields = {name: list(x) if isinstance(x, tuple) else x for name, x in values.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
+        question = JsonDataModel.of(thaw(fields), _schema_of_values(cast("dict[str, Any]", fields)))
         first = current_sample() * self.samples
 
         async def draw(number: int) -> Any:
             with sample_number(first + number):
-                return await self.judge(asked)
+                return await self.judge(question)
 
-        async with map_concurrently(draw, range(self.samples), concurrency=self.samples, progress=False) as drawn:
-            verdicts = [verdict async for verdict in drawn]
+        async with map_concurrently(draw, range(self.samples), concurrency=self.samples, progress=False) as draws:
+            verdicts = [verdict async for verdict in draws]
         critiques = dict.fromkeys(verdict["critique"] for verdict in verdicts)
         scores = [normalize_score(verdict["score"], self.scale) for verdict in verdicts]
         return Feedback(math.fsum(scores) / len(scores), "\n".join(filter(None, critiques)) or None)
@@ -782,9 +781,9 @@ class RewardFunction(Reward):
         """What the function takes."""
         return self._bound.asks_for
 
-    async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Any:
-        """Return what the function returns."""
-        result = self._bound.call({"target": y_true, "outputs": y_pred, **offered})
+    async def call(self, y_true: Any = None, y_pred: Any = None, **arguments: Any) -> Any:
+        """Return the result of the function."""
+        result = self._bound.call({"target": y_true, "outputs": y_pred, **arguments})
         return await result if inspect.isawaitable(result) else result
 
 
@@ -827,10 +826,13 @@ class Weighted(Reward):
             raise ConfigError("Weighted: no parts; write Weighted({'right': (1.0, 'exact_match')}).")
         self.weights, self.members = weights, rewards
         self._bound = {
-            name: BoundReward(each, REWARD_ARGUMENTS, what=f"the reward {name!r}") for name, each in rewards.items()
+            name: BoundReward(reward, REWARD_ARGUMENTS, what=f"the reward {name!r}") for name, reward in rewards.items()
         }
         self.needs_target = any(reward.needs_target for reward in rewards.values())
-        self.range = (min(each.range[0] for each in rewards.values()), max(each.range[1] for each in rewards.values()))
+        self.range = (
+            min(reward.range[0] for reward in rewards.values()),
+            max(reward.range[1] for reward in rewards.values()),
+        )
 
     @property
     def asks_for(self) -> frozenset[str]:
@@ -842,7 +844,7 @@ class Weighted(Reward):
             reward.check(output_schema, target_schema)
 
     def target_check(self, outputs: Any) -> Callable[[Any], None]:
-        checks = [each.target_check(outputs) for each in self.members.values()]
+        checks = [member.target_check(outputs) for member in self.members.values()]
 
         def check_all(target: Any) -> None:
             for check in checks:
@@ -855,27 +857,27 @@ class Weighted(Reward):
         for reward in self.members.values():
             reward.check_labels(outputs, label_schema)
 
-    async def call(self, y_true: Any = None, y_pred: Any = None, **offered: Any) -> Feedback:
+    async def call(self, y_true: Any = None, y_pred: Any = None, **arguments: Any) -> Feedback:
         """Return the weighted mean, the critiques by name, and each score as an objective."""
-        offered = {"target": y_true, "outputs": y_pred, **offered}
-        found = {name: await bound(**offered) for name, bound in self._bound.items()}
-        scores = {name: each.score for name, each in found.items() if each.score is not None}
-        parts: dict[str, str] = {}
-        for each in found.values():
-            for path, critique in each.parts.items():
-                parts[path] = f"{parts[path]}\n{critique}" if path in parts else critique
+        arguments = {"target": y_true, "outputs": y_pred, **arguments}
+        feedbacks = {name: await bound(**arguments) for name, bound in self._bound.items()}
+        scores = {name: part.score for name, part in feedbacks.items() if part.score is not None}
+        critiques: dict[str, list[str]] = {}
+        for part in feedbacks.values():
+            for path, critique in part.parts.items():
+                critiques.setdefault(path, []).append(critique)
         weight = math.fsum(self.weights[name] for name in scores)
         return Feedback(
             math.fsum(self.weights[name] * scores[name] for name in scores) / weight if scores else None,
-            "\n".join(f"{name}: {each.critique}" for name, each in found.items() if each.critique) or None,
-            next((each.target for each in found.values() if each.target is not None), None),
-            parts,
+            "\n".join(f"{name}: {part.critique}" for name, part in feedbacks.items() if part.critique) or None,
+            next((part.target for part in feedbacks.values() if part.target is not None), None),
+            {path: "\n".join(texts) for path, texts in critiques.items()},
             objectives=scores,
         )
 
 
 _NAMED: Final[dict[str, type[Reward]]] = {
-    snake_case(each.__name__): each for each in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
+    snake_case(kind.__name__): kind for kind in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
 }
 
 

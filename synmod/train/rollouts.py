@@ -246,7 +246,7 @@ class CallRecorder(scope.Hook, scope.Block):
                 records.append(CallRecord(number, parent, event.path, as_json(inputs), as_json(event.outputs), error))
                 parent = number
             children = sorted(below.get(event.call_id, ()), key=_path_and_beginning, reverse=True)
-            pending.extend([(one, parent) for one in children])
+            pending.extend([(child, parent) for child in children])
         return tuple(records)
 
 
@@ -296,7 +296,7 @@ class RunOutcome:
     def record(self) -> dict[str, Any]:
         """Return what a journal keeps: the row itself stands in its key."""
         feedback = {} if self.feedback is None else self.feedback.record()
-        found = {
+        optional = {
             "feedback": {name: of for name, of in feedback.items() if of != {}},
             "error": as_plain(self.error),
             "fault": self.fault,
@@ -304,25 +304,25 @@ class RunOutcome:
             "values": dict(self.values),
         }
         needed = {"outputs": self.outputs, "usage": self.usage, "elapsed_s": self.elapsed_s, "call_id": self.call_id}
-        return {**needed, **{name: each for name, each in found.items() if each}}
+        return {**needed, **{name: value for name, value in optional.items() if value}}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self | None:
         """Return the run of a record, without the fields that a later release has added; None where it is not one."""
-        found = _pick_fields(record, cls)
+        values = _pick_fields(record, cls)
         try:
-            math.fsum([found["elapsed_s"], *found.get("values", {}).values()])  # these are numbers
-            if "feedback" in found:
-                found["feedback"] = Feedback(**_pick_fields(found["feedback"], Feedback))
-            if "error" in found:
-                error = ExampleError(**_pick_fields(found["error"], ExampleError))
-                found["error"] = replace(error, notes=tuple(error.notes))
-            if "calls" in found:
-                found["calls"] = tuple(
+            math.fsum([values["elapsed_s"], *values.get("values", {}).values()])  # these are numbers
+            if "feedback" in values:
+                values["feedback"] = Feedback(**_pick_fields(values["feedback"], Feedback))
+            if "error" in values:
+                error = ExampleError(**_pick_fields(values["error"], ExampleError))
+                values["error"] = replace(error, notes=tuple(error.notes))
+            if "calls" in values:
+                values["calls"] = tuple(
                     CallRecord(**{name: call[name] for name in CallRecord._fields if name in call})
-                    for call in found["calls"]
+                    for call in values["calls"]
                 )
-            return cls(**found)
+            return cls(**values)
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
 
@@ -366,7 +366,7 @@ class RunOutcome:
 
 def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
     """Return what an object holds under the names of the fields of a dataclass."""
-    return {each.name: json[each.name] for each in fields(cls) if each.name in json}
+    return {item.name: json[item.name] for item in fields(cls) if item.name in json}
 
 
 async def run_once(
@@ -396,8 +396,8 @@ async def run_once(
         ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
-    everything = all_calls or (reward is not None and "calls" in reward.asks_for)
-    recorder, clock, outcome = CallRecorder(keeps_calls=everything or bool(paths)), current_clock(), RunOutcome()
+    keeps_all = all_calls or (reward is not None and "calls" in reward.asks_for)
+    recorder, clock, outcome = CallRecorder(keeps_calls=keeps_all or bool(paths)), current_clock(), RunOutcome()
     started, is_read = clock.now(), False
     with recorder:
         try:
@@ -407,16 +407,16 @@ async def run_once(
                 args = outcome.inputs if isinstance(outcome.inputs, PositionalInputs) else (outcome.inputs,)
                 outcome.outputs = await program(*args, training=training)
                 recorder.is_open = False
-                if everything:
+                if keeps_all:
                     outcome.all_calls = recorder.calls()
-                offered = reward_arguments(outcome, example)
+                arguments = reward_arguments(outcome, example)
                 with scope.as_children_of(recorder.frame):
                     if reward is not None:
-                        feedback, given = await reward(**offered), recorder.rewards
-                        objectives = {**given, **feedback.objectives}
-                        outcome.feedback = replace(feedback, objectives=objectives) if given else feedback
+                        feedback, module_rewards = await reward(**arguments), recorder.rewards
+                        objectives = {**module_rewards, **feedback.objectives}
+                        outcome.feedback = replace(feedback, objectives=objectives) if module_rewards else feedback
                     if metrics is not None:
-                        outcome.values = await metrics.measure(offered)
+                        outcome.values = await metrics.measure(arguments)
         except Exception as error:  # one example under collection: its failure is its result
             if scope.is_from_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
                 raise

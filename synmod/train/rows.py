@@ -90,12 +90,12 @@ def input_symbols(program: Module) -> Any:
     declared, parameters = input_declaration(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
         return declared
-    return [None if each.model is None else symbol(schema_of(each.model), each.model) for each in parameters]
+    return [None if p.model is None else symbol(schema_of(p.model), p.model) for p in parameters]
 
 
 def _parameters(program: Module) -> list[Any]:
     """Return what the `call` of a program takes by position, but for the mode."""
-    return [each for each in program._record.declaration.call.positional if each.name != "training"]
+    return [p for p in program._record.declaration.call.positional if p.name != "training"]
 
 
 def defaults_of(program: Module) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def defaults_of(program: Module) -> dict[str, Any]:
         origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
         return {name: None for name, origin in origins if origin is not None and origin.optional}
     call = program._record.declaration.call
-    optional = [each for each in call.positional if each.takes_none or not each.required]
-    return {each.name: None if each.required else call.signature.parameters[each.name].default for each in optional}
+    optional = [p for p in call.positional if p.takes_none or not p.required]
+    return {p.name: None if p.required else call.signature.parameters[p.name].default for p in optional}
 
 
 async def outputs_of(program: Module | None, first: Any = None, *, builds: bool = True) -> Any:
@@ -124,11 +124,12 @@ async def outputs_of(program: Module | None, first: Any = None, *, builds: bool 
             return spec
         if own_inputs_of(program):
             return await build(program)
-        known = leaves(input_symbols(program))
-        if not known or any(each is None for each in known):
-            known = leaves(first)
-        if builds and known and all(isinstance(each, DataModel | JsonDataModel | SymbolicDataModel) for each in known):
-            return await build(program, *known)
+        inputs = leaves(input_symbols(program))
+        if not inputs or None in inputs:
+            inputs = leaves(first)
+        kinds = DataModel | JsonDataModel | SymbolicDataModel
+        if builds and inputs and all(isinstance(value, kinds) for value in inputs):
+            return await build(program, *inputs)
     return None
 
 
@@ -145,10 +146,9 @@ def inputs_for(program: Module, example: Example) -> Any:
     inputs = example.inputs
     if type(inputs) is JsonDataModel:  # hot: most rows
         return cast("Any", inputs)
-    found = leaves(inputs)
-    is_wrapped = isinstance(inputs, PositionalInputs) or (
-        bool(found) and all(isinstance(leaf, JsonDataModel | DataModel | SymbolicDataModel | None) for leaf in found)
-    )
+    parts, kinds = leaves(inputs), JsonDataModel | DataModel | SymbolicDataModel | None
+    are_models = bool(parts) and all(isinstance(part, kinds) for part in parts)
+    is_wrapped = are_models or isinstance(inputs, PositionalInputs)
     if is_wrapped and not is_object(inputs):
         return inputs
     declared: Any = input_symbols(program)
@@ -161,8 +161,8 @@ def inputs_for(program: Module, example: Example) -> Any:
     if is_object(inputs) and kind_of(declared) == SEQUENCE:
         parts = dict(zip(input_names(program), leaves(declared), strict=True))
         if own_inputs_of(program) or set(inputs) <= set(parts):
-            given = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
-            return PositionalInputs(wrap_input(part, given.get(name)) for name, part in parts.items())
+            values = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
+            return PositionalInputs(wrap_input(part, values.get(name)) for name, part in parts.items())
         declared = leaves(declared)[0]  # the others have defaults
     return inputs if is_wrapped else wrap_input(declared, inputs)
 
@@ -172,28 +172,28 @@ def wrap_inputs(declared: Any, inputs: Any) -> Any:
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
-        known: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
-        return JsonDataModel(plain_json(inputs), **known)
+        declaration: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
+        return JsonDataModel(plain_json(inputs), **declaration)
     if is_object(declared) and is_object(inputs):
         return {name: wrap_inputs(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
-        return [wrap_inputs(wanted, part) for wanted, part in zip(declared, inputs, strict=False)]
+        return [wrap_inputs(symbol, part) for symbol, part in zip(declared, inputs, strict=False)]
     return inputs
 
 
-def wrap_input(declared: Any, given: Any) -> Any:
+def wrap_input(declared: Any, value: Any) -> Any:
     """Return one input as a data model; a bare value stands for the only field that the input has.
 
     Args:
         declared: The symbol of the input.
-        given: JSON, a data model, or a record: a pydantic model, dataclass or named tuple.
+        value: JSON, a data model, or a record: a pydantic model, dataclass or named tuple.
     """
-    if isinstance(given, DataModel | JsonDataModel | None) or is_object(given):
-        return wrap_inputs(declared, given)
-    record = read_fields(given)
+    if isinstance(value, DataModel | JsonDataModel | None) or is_object(value):
+        return wrap_inputs(declared, value)
+    record = read_fields(value)
     names = declared.keys() if isinstance(declared, SymbolicDataModel) else ()
     if len(names) == 1 and not (is_object(record) and names[0] in record):
-        return wrap_inputs(declared, {names[0]: given})
+        return wrap_inputs(declared, {names[0]: value})
     return wrap_inputs(declared, record)
 
 
@@ -209,20 +209,20 @@ class Cells(dict[str, Any]):
     """A row of a CSV file or a table: an empty cell is nothing, and a text may be JSON of another type."""
 
 
-def read_row(number: int, row: Any, known: set[str], columns: "Columns") -> Example:
+def read_row(number: int, row: Any, ids: set[str], columns: "Columns") -> Example:
     """Return a row of a data set as an example; one without an id is named by its number.
 
     Args:
         number: Its place in the data set.
         row: `(inputs, target)`, inputs alone, a dict of both, or an `Example`.
-        known: The ids of the Examples before it; that of an `Example` is added.
+        ids: The ids of the Examples before it; that of an `Example` is added.
         columns: Read it.
 
     Raises:
         ArgumentError: A tuple of another length, an explicit id that came before, or nothing that is a row.
         DataError, SchemaError: It cannot be read.
     """
-    check_shape(number, row, known)
+    check_shape(number, row, ids)
     return with_id(number, columns.example(row))
 
 
@@ -231,13 +231,13 @@ def with_id(number: int, row: Example) -> Example:
     return row if row.id is not None else Example(str(number), row.inputs, row.target, row.extra, row.group)
 
 
-def check_shape(number: int, row: Any, known: set[str]) -> None:
+def check_shape(number: int, row: Any, ids: set[str]) -> None:
     """Raise ArgumentError for a tuple that is not a pair, or an explicit id that came before; note the id."""
     try:
         if type(row) is tuple:
             pair_of(row)
         if isinstance(row, Example):
-            check_id(row.id, known)
+            check_id(row.id, ids)
     except DataError as error:
         raise ArgumentError(f"row {number}: {error}") from None
 
@@ -250,12 +250,12 @@ def pair_of(row: Any) -> tuple[Any, Any]:
     return pair
 
 
-def check_id(name: str | None, known: set[str]) -> None:
+def check_id(name: str | None, ids: set[str]) -> None:
     """Add the id of a row to those that are known (DataError if it came before)."""
-    if name in known:
+    if name in ids:
         raise DataError(f"the id {name!r} is there twice; ids name one row each.")
     if name is not None:
-        known.add(name)
+        ids.add(name)
 
 
 def names_in(row: Any) -> Iterable[str]:
@@ -301,7 +301,7 @@ class Columns:
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None
         self._defaults = defaults_of(program) if program and by_name else {}
-        several = {name: schema_of(each) for name, each in self._symbols.items() if each is not None}
+        several = {name: schema_of(part) for name, part in self._symbols.items() if part is not None}
         self._fields: dict[str, Schema | None] = {**dict.fromkeys(self._symbols), **several}
         self._required = [name for name in self._symbols if name not in self._defaults]
         if not by_name:
@@ -379,16 +379,16 @@ class Columns:
         rest = [name for name in names if name not in self._fields]
         if not self._fields or not rest:
             return True
-        known = self.targets.fields
-        return self._takes_more and (has_target or not any(name in known or twin_of(name, known) for name in rest))
+        outputs = self.targets.fields
+        return self._takes_more and (has_target or not any(name in outputs or twin_of(name, outputs) for name in rest))
 
-    def _split(self, row: Mapping[Any, Any], given: Any) -> Example:
+    def _split(self, row: Mapping[Any, Any], target: Any) -> Example:
         """Return the example of a row of fields, and of its target where it has one of its own."""
         if self._sole is not None and not any(name in self._symbols for name in row):
-            return self._sole._split(row, given)
+            return self._sole._split(row, target)
         names = {self._rename.get(str(name), str(name)): value for name, value in row.items()}
         marks = [name for name in (self._id, self._group) if name is not None]
-        chosen = () if given is not _ABSENT else self._chosen
+        chosen = () if target is not _ABSENT else self._chosen
         for name in (*(chosen or ()), *marks):
             if name not in names:
                 raise DataError(f"there is no field {name!r}.{did_you_mean(name, names)}")
@@ -405,7 +405,8 @@ class Columns:
             twin = twin_of(name, self._fields)
             if twin is not None and twin not in fields:
                 raise DataError(f"the column {name!r} is not an input. Did you mean {twin!r}?")
-        target: Any = self._target({name: fields[name] for name in targets}) if given is _ABSENT else given
+        if target is _ABSENT:
+            target = self._target({name: fields[name] for name in targets})
         return Example(
             row_id,
             self._wrapped({name: fields[name] for name in inputs if name in fields}),
@@ -423,30 +424,32 @@ class Columns:
 
     def _is_whole(self, name: str, value: Any) -> bool:
         """Whether a column that is no field of the output holds an object of such fields."""
-        known = self.targets.fields
-        return name not in known and is_object(value) and bool(value) and all(key in known for key in value)
+        outputs = self.targets.fields
+        return name not in outputs and is_object(value) and bool(value) and all(key in outputs for key in value)
 
     def _check_known(self, rest: Mapping[str, Any]) -> None:
         """Raise DataError for columns that are neither inputs nor outputs, where none is named as the target."""
-        other = self.targets.unknown(rest)
-        if not other:
+        unknown = self.targets.unknown(rest)
+        if not unknown:
             return
-        known = {**self._fields, **self.targets.fields}
-        twins = {name: twin for name in other if (twin := twin_of(name, known))}
-        meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(other[0], known)
-        wanted = [name for name, value in rest.items() if name not in other or self._is_whole(name, value)]
-        y = repr(wanted[0] if len(wanted) == 1 else wanted)
-        form = _row_form(other, {name: part.fields for name, part in self.targets.parts.items()})
+        fields = {**self._fields, **self.targets.fields}
+        twins = {name: twin for name in unknown if (twin := twin_of(name, fields))}
+        meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(unknown[0], fields)
+        target_names = [name for name, value in rest.items() if name not in unknown or self._is_whole(name, value)]
+        y = repr(target_names[0] if len(target_names) == 1 else target_names)
+        form = _row_form(unknown, {name: part.fields for name, part in self.targets.parts.items()})
         if form:
             meant, remedy = "", form[1:-1]
         elif twins:
             remedy = f"Rename it: sm.load_examples(rename={twins})"
-        elif wanted:
+        elif target_names:
             remedy = f"Name the target, y={y}, and other columns are extra"
         else:
-            new = {other[0]: next(iter(self.targets.fields))}
+            new = {unknown[0]: next(iter(self.targets.fields))}
             remedy = f"Rename the target, as in sm.load_examples(rename={new}), and leave out other columns"
-        subject = f"the column {other[0]!r} is" if len(other) == 1 else f"the columns {', '.join(map(repr, other))} are"
+        subject = (
+            f"the column {unknown[0]!r} is" if len(unknown) == 1 else f"the columns {', '.join(map(repr, unknown))} are"
+        )
         raise DataError(
             f"{subject} neither an input ({', '.join(self._fields)}) nor a field of the output "
             f"({', '.join(self.targets.fields)}).{meant} {remedy}."
@@ -513,10 +516,10 @@ class Columns:
         if is_object(inputs):
             self._check_required(inputs)
             if self._symbols:
-                given = {**self._defaults, **inputs}
-                if missing := [name for name in self._symbols if name not in given]:
+                values = {**self._defaults, **inputs}
+                if missing := [name for name in self._symbols if name not in values]:
                     raise DataError(f"there is no input {missing[0]!r}.")
-                return {name: wrap_input(symbol, given[name]) for name, symbol in self._symbols.items()}
+                return {name: wrap_input(symbol, values[name]) for name, symbol in self._symbols.items()}
         return inputs if self._single is None else wrap_input(self._single, inputs)
 
 

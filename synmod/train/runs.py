@@ -260,11 +260,11 @@ def models_of(*nodes: Module | None, context_pool: ContextPool | None = None) ->
         *nodes: What calls models.
         context_pool: Where rows run, with models of its own.
     """
-    held = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
+    own_models = [model for _, model in iter_graph([node for node in nodes if node is not None], SharedModel)]
     stand_ins = [model for block in lm.current_stand_ins() for model in block.values()]
     contexts = [context.language_model for context in (context_pool.contexts if context_pool else ())]
-    found = (*held, *stand_ins, *contexts, lm.current_language_model())
-    return [model for model in found if isinstance(model, SharedModel)]
+    models = (*own_models, *stand_ins, *contexts, lm.current_language_model())
+    return [model for model in models if isinstance(model, SharedModel)]
 
 
 def _models(context_pool: ContextPool | None) -> Json:
@@ -298,8 +298,8 @@ def name_of(thing: object) -> str:
     place, function = _place_of(thing), getattr(thing, "__func__", thing)
     if not isinstance(function, FunctionType):
         return place
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, held]
+    closure = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, closure]
     return f"{place} {key_of([_text_of(part) for part in parts])}"
 
 
@@ -366,7 +366,7 @@ class Budget:
 Budget.__init__ = checks_keywords(Budget.__init__)
 
 
-def budget_from(given: Any) -> Budget:
+def budget_from(budget: Any) -> Budget:
     """Return a budget: itself, a number of rollouts, or None for no limit.
 
     Raises:

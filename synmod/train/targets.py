@@ -64,8 +64,8 @@ def names_of(nest: Any) -> list[str]:
 
 def _label_of(leaf: Any) -> str:
     """Return the label of a symbol or value, "" of None."""
-    given = cast("Any", leaf)._label if isinstance(leaf, HasSchema) else None
-    return given or (label_of(schema_of(leaf)) if isinstance(leaf, HasSchema | DataModel) else "")
+    label = cast("Any", leaf)._label if isinstance(leaf, HasSchema) else None
+    return label or (label_of(schema_of(leaf)) if isinstance(leaf, HasSchema | DataModel) else "")
 
 
 def fields_of(x: SymbolicDataModel | None) -> dict[str, Schema]:
@@ -77,10 +77,10 @@ def fields_of(x: SymbolicDataModel | None) -> dict[str, Schema]:
     return {name: schema_from({**definitions, **part}, root="any") for name, part in parts.fields.items()}
 
 
-def twin_of(name: str, known: Iterable[str]) -> str | None:
+def twin_of(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that a name differs from by case, spaces and punctuation alone, if there is one."""
     small = _SMALL.sub("", name.casefold())
-    return next((each for each in known if each != name and _SMALL.sub("", each.casefold()) == small), None)
+    return next((field for field in names if field != name and _SMALL.sub("", field.casefold()) == small), None)
 
 
 def read_fields(x: Any) -> Any:
@@ -127,8 +127,8 @@ class Targets:
             symbols = dict(zip(names_of(outputs), (leaf for _, leaf in leaves_with_path(outputs)), strict=True))
             if None not in symbols.values():
                 self._is_open = False
-                self.fields = {name: schema_of(each) for name, each in symbols.items()}
-                self.parts = {name: Targets(each) for name, each in symbols.items()}
+                self.fields = {name: schema_of(part) for name, part in symbols.items()}
+                self.parts = {name: Targets(part) for name, part in symbols.items()}
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return those of some names that no target can have."""
@@ -190,18 +190,18 @@ class Targets:
 
     def _whole(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of one output of several; a bare value stands for its only field."""
-        found: Any = self.read(target, place)
-        if found is None or isinstance(found, DataModel | JsonDataModel) or is_object(found) or len(self.fields) != 1:
-            return cast("Any", found)
-        return self.read(dict.fromkeys(self.fields, found), place)
+        value: Any = self.read(target, place)
+        if value is None or isinstance(value, DataModel | JsonDataModel) or is_object(value) or len(self.fields) != 1:
+            return cast("Any", value)
+        return self.read(dict.fromkeys(self.fields, value), place)
 
     def _check_names(self, target: Mapping[str, Any], place: Sequence[str | int]) -> list[str]:
         """Return the names that no output has; raise DataError for one that differs from a field by case or spaces."""
-        other = self.unknown(target)
-        for name in other:
+        unknown = self.unknown(target)
+        for name in unknown:
             if twin := twin_of(name, self.fields):
                 _refuse(place, f"the field {name!r}", "one of " + ", ".join(self.fields), f" Did you mean {twin!r}?")
-        return other
+        return unknown
 
     def _takes_bare(self, json: Json, place: Sequence[str | int]) -> bool:
         """Whether some field takes a value; one of a type that no field has is of another shape.
@@ -211,14 +211,14 @@ class Targets:
         """
         faults: list[tuple[Schema, str]] = []
         for schema in self.fields.values():
-            found = problems(schema, json, limit=1)
-            if not found:
+            faults_of_field = problems(schema, json, limit=1)
+            if not faults_of_field:
                 return True
-            if found[0].pointer or type(json) in types_of(schema):
-                faults.append((schema, found[0].wanted))
+            if faults_of_field[0].pointer or type(json) in types_of(schema):
+                faults.append((schema, faults_of_field[0].wanted))
         if faults:
-            wanted = " or ".join(dict.fromkeys(text for _, text in faults))
-            _refuse(place, f"{dump_json(json):.200}", wanted, _remedy(faults[0][0], json) if len(faults) == 1 else "")
+            expected = " or ".join(dict.fromkeys(text for _, text in faults))
+            _refuse(place, f"{dump_json(json):.200}", expected, _remedy(faults[0][0], json) if len(faults) == 1 else "")
         return not self.fields
 
     def _shape(self, names: tuple[str, ...]) -> SymbolicDataModel:
@@ -250,8 +250,8 @@ def types_of(schema: Any, root: Any = None) -> frozenset[type[Any]]:
         return frozenset(map(type, schema.get("enum", [schema.get("const")])))
     arms = [arm for name in ("anyOf", "oneOf") for arm in schema.get(name, ()) if is_object(arm)]
     names = schema.get("type", () if arms else _TYPES)
-    found = [_TYPES.get(name, frozenset()) for name in ([names] if isinstance(names, str) else names)]
-    return frozenset[type[Any]]().union(*found, *(types_of(arm, root) for arm in arms))
+    types = [_TYPES.get(name, frozenset()) for name in ([names] if isinstance(names, str) else names)]
+    return frozenset[type[Any]]().union(*types, *(types_of(arm, root) for arm in arms))
 
 
 def _check_value(schema: Schema, json: Json, place: Sequence[str | int]) -> None:
@@ -269,9 +269,9 @@ def _part(json: Any, step: str) -> Any:
     return json.get(step) if is_object(json) else None
 
 
-def _refuse(place: Sequence[str | int], got: str, wanted: str, remedy: str = "") -> NoReturn:
+def _refuse(place: Sequence[str | int], got: str, expected: str, remedy: str = "") -> NoReturn:
     """Raise DataError for what no output can have."""
-    error = DataError(f"{pointer(place)}: no output has {got}; wanted {wanted}.{remedy}")
+    error = DataError(f"{pointer(place)}: no output has {got}; wanted {expected}.{remedy}")
     add_note(error, OTHER_SHAPE)
     raise error
 
@@ -293,7 +293,7 @@ def _remedy(schema: Schema, json: Any) -> str:
 def _labels(schema: Any) -> Iterator[str]:
     """Yield the texts that a schema lists, in any of its parts."""
     if is_object(schema):
-        yield from (each for each in schema.get("enum", ()) if isinstance(each, str))
+        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
         if isinstance(schema.get("const"), str):
             yield schema["const"]
         for part in schema.values():

@@ -96,8 +96,8 @@ class Lifecycle(dict[str, None]):
         Raises:
             LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
         """
-        wanted = (each for step in NEEDS[call] if step not in self for each in (*NEEDS.get(step, ()), step))
-        missing = [*dict.fromkeys(each for each in wanted if each not in self)]
+        steps = (needed for step in NEEDS[call] if step not in self for needed in (*NEEDS.get(step, ()), step))
+        missing = [*dict.fromkeys(needed for needed in steps if needed not in self)]
         if missing:
             later = ", ".join(step for step in missing[1:] if step not in _MODES)
             raise LifecycleError(
@@ -299,10 +299,10 @@ class Trainer:
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
 
         def plan(outputs: Any) -> tuple[Any, Any, Any, Any]:
-            found = binding.output_schemas(outputs)
+            schemas = binding.output_schemas(outputs)
             if self.reward is not None:
-                if len(found) == 1:
-                    self.reward.check(found[0][1], labels)
+                if len(schemas) == 1:
+                    self.reward.check(schemas[0][1], labels)
                 if labels is not None:
                     self.reward.check_labels(outputs, labels)
                 binding.warn_of_unasked(self.label_names, labels, self._asks_target)
@@ -310,7 +310,7 @@ class Trainer:
                 binding.check_shared(self.program, shared_module.program)
             roles = binding.roles_of(self.program, self._fixed, self._state_names)
             requests = binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
-            return found, roles, requests, outputs
+            return schemas, roles, requests, outputs
 
         args = binding.arguments(self.program, dict(inputs), defaults)
         outputs, roles, requests, nest = await build_and_check(plan, self.program, args)
@@ -381,11 +381,13 @@ class Trainer:
             _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
         roles = self._binding.roles
-        given = binding.check_presented(roles, params, aux, allow_missing)
-        first: dict[str, Any] = {}
+        presented = binding.check_presented(roles, params, aux, allow_missing)
+        values: dict[str, Any] = {}
         if initializer is not None or force_init:
-            first = await binding.first_values(self.program, roles, initializer, self._initial_values, given=given)
-        self._write(first, params or {}, aux or {}, allow_extra=allow_extra)
+            values = await binding.first_values(
+                self.program, roles, initializer, self._initial_values, presented=presented
+            )
+        self._write(values, params or {}, aux or {}, allow_extra=allow_extra)
 
     @needs_its_steps
     def set_params(
@@ -439,15 +441,15 @@ class Trainer:
         if value is not None:
             self._states = self._initial_states.replace(value)
         else:
-            given: list[Any] = list(cast("Sequence[Any]", states))
-            if given and not isinstance(given[0], Mapping):  # a list per context
-                given, count = [*chain(*given)], len(self._outcomes)
-                if len(given) != count:
-                    raise TrainerError(f"set_states: {len(given)} States for the {count} rows of the last forward.")
+            values: list[Any] = list(cast("Sequence[Any]", states))
+            if values and not isinstance(values[0], Mapping):  # a list per context
+                values, count = [*chain(*values)], len(self._outcomes)
+                if len(values) != count:
+                    raise TrainerError(f"set_states: {len(values)} States for the {count} rows of the last forward.")
                 order = sorted(range(count), key=lambda number: self._outcomes[number].context)
-                by_row = dict(zip(order, given, strict=True))
-                given = [by_row[number] for number in range(count)]
-            self._states = [self._initial_states.replace(state) for state in given]
+                by_row = dict(zip(order, values, strict=True))
+                values = [by_row[number] for number in range(count)]
+            self._states = [self._initial_states.replace(state) for state in values]
 
     @needs_its_steps
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
@@ -543,9 +545,9 @@ class Trainer:
             LoadError: Files are missing (names them, and the epochs that exist), or one cannot be read.
             StateError: `program` is another one, or the file lacks values of it; shows where it differs.
         """
-        named = {"language_models": language_models, "indexes": indexes, "custom_objects": custom_objects}
-        found = checkpoints.load_checkpoint(prefix, epoch, load_optimizer_states, program, strict, **named)
-        program, values, unmatched, stored = found
+        holders = {"language_models": language_models, "indexes": indexes, "custom_objects": custom_objects}
+        checkpoint = checkpoints.load_checkpoint(prefix, epoch, load_optimizer_states, program, strict, **holders)
+        program, values, unmatched, stored = checkpoint
         trainer = cls(program, **options)
         roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
         binding.check_presented(roles, values, values, allow_missing=not strict)
@@ -641,12 +643,12 @@ class Trainer:
         if self.optimizer_initialized and not force_init:
             _warn("The optimizer is initialized already: init_optimizer(force_init=True) takes another.")
             return
-        made = optimizer_from(optimizer, optimizer_params)
+        new = optimizer_from(optimizer, optimizer_params)
         if self._binding.has_params:
-            self.targets_of(made)
+            self.targets_of(new)
         if self._optimizer_states is not None:
-            checkpoints.put_states(made, self._optimizer_states)
-        self.optimizer, self._optimizer_states, self._manual_run = made, None, None
+            checkpoints.put_states(new, self._optimizer_states)
+        self.optimizer, self._optimizer_states, self._manual_run = new, None, None
         self._lifecycle.add("init_optimizer")
 
     @needs_its_steps
@@ -783,19 +785,19 @@ class Trainer:
             if names or (self.reward is not None and self.reward.needs_target):
                 batches.check_labels(self._rows, names)
             evaluation.check_targets(self._rows, self.target_checks())
-            given = await batches.judge_rows(self._rows, self._outcomes, self._bound_reward)
+            feedbacks = await batches.judge_rows(self._rows, self._outcomes, self._bound_reward)
         else:
-            given = list(out_grads)
-        if [type(each) for each in given] != [scope.Feedback] * len(self._rows):
+            feedbacks = list(out_grads)
+        if [*map(type, feedbacks)] != [scope.Feedback] * len(self._rows):
             raise TrainerError(f"backward: out_grads are one sm.Feedback per row, {len(self._rows)} of them.")
         rollouts = [
             outcome.result(Rollout, row, feedback, calls=outcome.calls)
-            for row, outcome, feedback in zip(self._rows, self._outcomes, given, strict=True)
+            for row, outcome, feedback in zip(self._rows, self._outcomes, feedbacks, strict=True)
         ]
         for path, items in self.drop_unrequested(await bound.routing.items(rollouts)).items():
-            kept = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
-            self.feedback[path] = (*kept, *items)
-        self._input_feedback = given
+            previous = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
+            self.feedback[path] = (*previous, *items)
+        self._input_feedback = feedbacks
         self._lifecycle.drop("update")
         self._lifecycle.add("backward")
 
@@ -846,7 +848,7 @@ class Trainer:
                 run.ledger.end()
         self._updates += 1
         requests = self._binding.requests
-        self.feedback = {path: () if requests[path] == "add" else each for path, each in self.feedback.items()}
+        self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
         self._lifecycle.add("update")
         return changed
 
@@ -914,8 +916,8 @@ class Trainer:
             EvaluationError: Too many failures, or one that is not about its row.
             Exception: Further ones of `sm.evaluate`.
         """
-        found = batches.batches_of(eval_data, num_batch)
-        rows = (row for batch in found for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
+        eval_batches = batches.batches_of(eval_data, num_batch)
+        rows = (row for batch in eval_batches for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
         reward = options.pop("reward", self.reward)
         options = {"metrics": as_list(eval_metric), "concurrency": self.context_pool.size, **options}
         runner = self._runner(reward=None if reward is None else reward_from(reward))
@@ -942,8 +944,10 @@ class Trainer:
         Raises:
             Exception: The first failure, with the number of its row as a note.
         """
-        found = [outputs async for outputs, _, _ in self.iter_predict(eval_data, num_batch, on_error=on_error)]
-        return [output for outputs in found for output in outputs] if merge_batches else found
+        batches_of_outputs = [
+            outputs async for outputs, _, _ in self.iter_predict(eval_data, num_batch, on_error=on_error)
+        ]
+        return [output for outputs in batches_of_outputs for output in outputs] if merge_batches else batches_of_outputs
 
     @needs_its_steps
     async def iter_predict(
@@ -959,9 +963,9 @@ class Trainer:
             yield outputs, number, batch
 
 
-def _names(given: Sequence[str]) -> list[str]:
+def _names(names: Sequence[str]) -> list[str]:
     """Return names as a list; a bare text is one name."""
-    return [given] if isinstance(given, str) else list(given)
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _warn(text: str) -> None:
