@@ -1,4 +1,4 @@
-"""Batches of rows: what they hold, in which contexts they run, and what becomes of them."""
+"""Batches of rows, the contexts in which they run, and the judgement of their outputs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ class Batch:
 
     Args:
         data: For one input a list of rows (data models or JSON objects); for several a dict from name to list.
-        label: A list of targets, one per row; None where there are none.
-        pad: The last `pad` rows are filling: predictions drop them.
+        label: A list of targets, one per row; None for no targets.
+        pad: How many of the last rows only fill the batch; predictions drop them.
 
     Example:
         >>> Batch([{"text": "a"}, {"text": "b"}], ["x", "y"]).size
@@ -45,11 +45,11 @@ class Batch:
 
 
 def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
-    """Return the rows of a batch as examples; rows that are `Example`s stand as they are.
+    """Return the rows of a batch as examples; a row that is an `Example` is returned as it is.
 
     Args:
-        batch: A `Batch`, or any object with `data` and what it needs of `label` and `pad`.
-        filling: Whether rows that only fill it are among them.
+        batch: A `Batch`, or any object with `data` and, optionally, `label` and `pad`.
+        filling: Whether to include the rows that only fill the batch.
 
     Raises:
         TrainerError: It is not a batch, its lists differ in length, it has no rows, or `pad` is not a number of them.
@@ -78,13 +78,13 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
 
 
 def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
-    """Return lists of values by the name of the input; one list stands under `data` (TrainerError: not a list)."""
+    """Return a list of values for each input; a single list is named `data` (TrainerError: not a list)."""
     columns = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {"data": data}
     return {name: _column(name, column) for name, column in columns.items()}
 
 
 def _column(name: str, column: Any) -> Sequence[Any]:
-    """Return a list of values, or raise TrainerError for what is not one, such as a text or a single row."""
+    """Return a list of values; raise TrainerError for anything else, such as a text or a single row."""
     if is_data(column) and hasattr(column, "__len__") and hasattr(column, "__getitem__"):
         return column
     kind = type(column).__name__
@@ -95,11 +95,11 @@ def _column(name: str, column: Any) -> Sequence[Any]:
 
 
 def batches_of(source: Any, most: int | None = None) -> Iterator[Any]:
-    """Yield batches: those of an iterable, a single one, or rows as one batch.
+    """Yield the batches of an iterable, a single batch, or rows as one batch.
 
     Args:
         source: Batches, or rows.
-        most: How many of them; None for all.
+        most: How many batches; None for all.
 
     Raises:
         TrainerError: Neither batches nor rows, or `most` is not a number.
@@ -124,19 +124,19 @@ def batches_of(source: Any, most: int | None = None) -> Iterator[Any]:
 
 
 def with_digest_id(row: Example) -> Example:
-    """Return a row with an id: one without has the digest of its content."""
+    """Return a row with an id: its own, or the digest of its content."""
     return replace(row, id=row.id or digest_of([row.inputs, row.target, dict(row.extra)])[:16])
 
 
 class Batches:
-    """Batches of one data set, anew in each epoch.
+    """The batches of one data set, drawn again in each epoch.
 
     Args:
         data: Rows, or a dict from input name to rows.
         label: Targets, one per row.
         batch_size: Rows per batch; the last one may be short.
         shuffle: Whether each epoch has an order of its own.
-        seed: What the orders are drawn from.
+        seed: The seed of these orders.
 
     Raises:
         TrainerError: Lists of different lengths, what is not a list, no rows, a batch size below 1, or a seed that is
@@ -185,11 +185,11 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where rows run: a language model that stands in for the program's, and a limit of rows at once.
+    """A place where rows run: a language model in place of the program's, and a limit of rows at once.
 
     Args:
-        name: What messages call it.
-        language_model: Stands in for every model of the program; None for the program's own.
+        name: Its name in messages.
+        language_model: Used in place of every model of the program; None for the program's own.
         limit: How many rows run at once; None for what the trainer allows.
 
     Raises:
@@ -215,15 +215,15 @@ class Context:
 
 
 class ContextPool:
-    """Room for rows in the contexts of a trainer.
+    """The contexts of a trainer, and how many rows each has room for.
 
     Args:
         contexts: Where rows run.
-        concurrency: How many rows of a context without a limit run at once.
-        loads: Shares of a batch, one per context; None where rows go to whichever context is free.
+        concurrency: How many rows run at once in a context without a limit.
+        loads: The share of a batch for each context; None to send rows to whichever context is free.
 
     Raises:
-        TrainerError: Another number of loads than contexts, or one that is not positive; a concurrency below 1.
+        TrainerError: Another number of loads than contexts, a load that is not positive, or a concurrency below 1.
     """
 
     def __init__(

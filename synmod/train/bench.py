@@ -1,7 +1,7 @@
 """The bench: an optimizer's only way to act. It runs candidates as overlays, compares them, and calls models.
 
-It is deterministic: whatever runs at once has a place of its own (a lane), and what is asked, noted and logged is
-ordered by place, never by time.
+It is deterministic: code that runs at once has a place of its own (a lane), and all records are ordered by place,
+never by time.
 """
 
 import logging
@@ -238,7 +238,7 @@ class Bench:
             samples: Runs per row.
             calls: Whether the rollouts hold the calls of modules that own a target.
             teacher: Runs the rows in the candidate's place, to whom nothing is credited: values of the program by
-                path, or a model that stands in for its models.
+                path, or a model in place of its models.
 
         Returns:
             The rollouts, in the order of `ids`.

@@ -19,7 +19,7 @@ from .targets import Targets, names_of
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
-"""What becomes of a Variable: it is reset for each row, stays, is trained, or is none of these."""
+"""The class of a Variable: reset for each row, fixed, trained, or none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Binding:
         labels: The schema of a target; None where none was given.
         outputs: The name and schema of each output.
         roles: The class of each Variable, by path text.
-        requests: What becomes of the feedback of each param.
-        routing: Takes feedback to the params; None before `bind`.
+        requests: The word of `grad_req` for each param.
+        routing: Routes feedback to the params; None before `bind`.
         names: All inputs of the program, in order.
-        defaults: What stands for those that a row may leave out.
-        targets: Reads targets by what the program returns.
+        defaults: The values of inputs that a row may leave out.
+        targets: Reads targets by the outputs of the program.
     """
 
     program: Module
@@ -186,12 +186,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def roles_of(program: Module, fixed: Iterable[Any], states: Iterable[Any]) -> dict[str, Role]:
-    """Return what becomes of each Variable, by path text: the first class that applies.
+    """Return the class of each Variable, by path text: the first one that applies.
 
     Args:
         program: A built program.
-        fixed: Paths, globs or filters of Variables that stay.
-        states: The same of Variables that are reset for each row; a `Memory` is in any case.
+        fixed: Paths, globs or filters of the fixed Variables.
+        states: The same for Variables that are reset for each row; a `Memory` always is.
 
     Raises:
         TrainerError: An entry matches nothing.
@@ -279,7 +279,7 @@ _REQUESTS = ("write", "add", "null")
 
 
 def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
-    """Return what becomes of the feedback of each param, by path text.
+    """Return the word of `grad_req` for each param, by path text.
 
     Raises:
         TrainerError: An unknown word, a path that matches none, or a list of another length than the params.
@@ -369,7 +369,7 @@ async def first_values(
 
 
 def check_shared(program: Module, lender: Module) -> None:
-    """Raise unless the Variables of another program can stand in the places of this one's, by path.
+    """Raise unless the Variables of another program can replace those of this one, by path.
 
     Raises:
         StateError: Paths that one side lacks, or with another schema; lists all of them.

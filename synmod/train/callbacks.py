@@ -1,4 +1,4 @@
-"""Callbacks: what happens beside a training run, and the Monitor, which looks into it. `sm.callbacks`."""
+"""Callbacks of a training run, and the Monitor, which records what its modules read and return. `sm.callbacks`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger("synmod.train")
 
 
 class TrainingEvent(NamedTuple):
-    """Where a run is.
+    """The state of a run when a callback is called.
 
     Attributes:
         trainer: The trainer.
@@ -31,8 +31,8 @@ class TrainingEvent(NamedTuple):
         step: Number of the step, from 0.
         logs: Numbers so far, by name.
         spent: The price of the run so far.
-        replayed: Whether a resumed run is still catching up, and pays for nothing.
-        candidate: The one that was accepted, for `on_candidate`.
+        replayed: Whether a resumed run is still reading its journal, and has not called a model.
+        candidate: The new candidate, for `on_candidate`.
         budget: How many rollouts the run may take.
     """
 
@@ -58,10 +58,10 @@ class Callback:
     """
 
     stopped: str | None = None
-    """Why the run shall end after the present step; None while it shall go on."""
+    """Why the run ends after the present step; None while it continues."""
 
     def stop(self, reason: str) -> None:
-        """Let the run end after the present step, through the optimizer's `finish`."""
+        """End the run after the present step, through the optimizer's `finish`."""
         self.stopped = reason
 
     def on_train_begin(self, event: TrainingEvent) -> Any:
@@ -93,7 +93,7 @@ class LambdaCallback(Callback):
         **functions: By the name of the method.
 
     Raises:
-        ArgumentError: There is no such method.
+        ArgumentError: A name that is not that of a method.
 
     Example:
         >>> LambdaCallback(on_epoch_end=lambda event: print(event.logs)).stopped is None
@@ -240,7 +240,7 @@ def do_checkpoint(prefix: str | os.PathLike[str], period: int = 1) -> Callable[.
 
     Args:
         prefix: As in `Trainer.save_checkpoint`; epoch n is saved as number n + 1.
-        period: Every which number is saved.
+        period: Every `period`-th epoch is saved.
 
     Raises:
         TrainerError: A period below 1.
@@ -262,7 +262,7 @@ def module_checkpoint(
     Args:
         trainer: The trainer to save.
         prefix: As in `Trainer.save_checkpoint`; epoch n is saved as number n + 1.
-        period: Every which number is saved.
+        period: Every `period`-th epoch is saved.
         save_optimizer_states: Whether the states of the optimizer are saved, too.
 
     Raises:
@@ -325,11 +325,11 @@ class MonitorRecord:
 
 
 class Monitor(scope.Hook):
-    """Notes what goes in and out of modules, and what Variables hold, at every n-th step.
+    """Records the inputs and outputs of modules, and the values of Variables, at every n-th step.
 
     Args:
-        interval: At every which `tic` it is active; the first included.
-        stat_func: What is noted of a value, which it gets as plain JSON; None for its length in characters and tokens.
+        interval: It is active at every `interval`-th `tic`, the first included.
+        stat_func: Returns what to record of a value, given as plain JSON; None for its length in characters and tokens.
         pattern: A regular expression that names must begin with.
         sort: Whether records come by name instead of by row.
 

@@ -85,7 +85,7 @@ class Candidate:
     scores: Mapping[str, Mapping[str, float]] = frozen_dict({})
 
     def mean(self, split: str = "validation", ids: Iterable[str] | None = None) -> float | None:
-        """Return the mean score on the rows of a split that it was run on; None where there is none.
+        """Return the mean score on the rows of a split that it was run on; None without any.
 
         Args:
             split: `validation` or `train`.
@@ -171,13 +171,13 @@ def crossover(a: State, b: State, mask: Sequence[bool]) -> State:
 
 @dataclass(slots=True, eq=False)
 class CandidateRecord:
-    """What is known of a candidate: who made it and when, and its rollouts.
+    """The record of a candidate: how and when it was made, and its rollouts.
 
     Attributes:
         state: Values of the targets.
         order: The first place where it was noted.
-        made_at: Where what made it was first noted; empty until then.
-        parents: Fingerprints of what it was made of.
+        made_at: The place where its operator was noted; empty until then.
+        parents: Fingerprints of the States that it was made from.
         operator: The operation that made it.
         rollouts: The rollouts so far, by split, row and sample.
         scores: The mean score of each row that has one, by split.
@@ -194,7 +194,7 @@ class CandidateRecord:
     tokens: int = 0
 
     def add(self, split: Split, rollout: Rollout) -> None:
-        """Take in a rollout."""
+        """Add a rollout."""
         samples = self.rollouts[split].setdefault(rollout.id, {})
         if rollout.sample not in samples:
             samples[rollout.sample] = rollout
@@ -209,7 +209,7 @@ class CandidateRecord:
         return self.scores["validation"]
 
     def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
-        """Return what orders candidates: higher mean first, then more rows, fewer tokens, the older one."""
+        """Return the sort key: higher mean first, then more rows, fewer tokens, the older candidate."""
         scores = self.compared
         return -fsum(scores.values()) / len(scores), -len(scores), self.tokens, self.order
 
@@ -241,7 +241,7 @@ class CandidatePool:
     def note(
         self, state: State, place: tuple[int, ...], parents: Iterable[State] = (), operator: str = ""
     ) -> CandidateRecord:
-        """Note where a State came from; what is known already stays.
+        """Note where a State came from; what was noted before is kept.
 
         Args:
             state: Values of the targets.
@@ -258,7 +258,7 @@ class CandidatePool:
         return record
 
     def note_current(self, state: State, place: tuple[int, ...]) -> None:
-        """Note what the program holds now."""
+        """Note the present State of the program."""
         record = self.note(state, place)
         self._current.pop(record, None)
         self._current[record] = None
@@ -268,7 +268,7 @@ class CandidatePool:
         return len(self._current) + (self.seed not in self._current)
 
     def find(self, state: State) -> CandidateRecord | None:
-        """Return what is known of a State; None if that is nothing."""
+        """Return the record of a State; None for an unknown State."""
         return self._records.get(self.complete(state).fingerprint)
 
     def order_of(self, fingerprint: str) -> tuple[int, ...]:
@@ -291,11 +291,11 @@ class CandidatePool:
         return record is not None and not self.missing(record)
 
     def best_first(self) -> list[CandidateRecord]:
-        """Return what has validation scores: higher mean first, then more rows, fewer tokens, the older one."""
+        """Return the candidates with validation scores, the best one first, in the order of their `rank`."""
         return sorted((record for record in self._records.values() if record.compared), key=CandidateRecord.rank)
 
     def finalists(self, *, most_rows: bool = False) -> list[CandidateRecord]:
-        """Return what is completed at the end: the seed, which the others must beat, the best one, then the next ones.
+        """Return the candidates to complete at the end: the seed, which the others must beat, then the best ones.
 
         A State that the program has held and that was not run is second to the best one: it may be better.
         """

@@ -1,4 +1,4 @@
-"""Checkpoints: what a Trainer writes, as JSON files that are read and compared by eye.
+"""Checkpoints: the JSON files of a Trainer, made to be read and compared by people.
 
 Three files of one prefix: the program, the values of an epoch, and the states of the optimizer. Once all are written,
 each is put in place whole, the values last, so a failure at any moment leaves the checkpoint before it whole.
@@ -38,7 +38,7 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
         >>> list_checkpoints("no/such/folder/agent")
         []
 
-    Source: MXNet's `prefix-0001.params`; differs: one looks instead of guessing.
+    Source: MXNet's `prefix-0001.params`; differs: the folder is listed.
     """
     folder, name = os.path.split(leaves.path_text(prefix))
     pattern = re.compile(re.escape(name) + r"-(\d{4,})\.json")
@@ -46,7 +46,7 @@ def list_checkpoints(prefix: str | os.PathLike[str]) -> list[int]:
 
 
 def latest_checkpoint(prefix: str | os.PathLike[str]) -> int | None:
-    """Return the last epoch that was saved under a prefix; None where there is none.
+    """Return the last epoch that was saved under a prefix; None for no epoch.
 
     Args:
         prefix: As in `Trainer.save_checkpoint`.
@@ -79,7 +79,7 @@ def write_checkpoint(
     """Write the files of an epoch, the values last; then remove older epochs.
 
     Args:
-        prefix: What the names of the files begin with.
+        prefix: The beginning of the names of the files.
         epoch: Its number.
         program: Its structure and config.
         params: Values of params and fixed Variables.
@@ -87,12 +87,12 @@ def write_checkpoint(
         states: Values of state Variables; None leaves them out.
         optimizer: Whose states are saved; None for none.
         keep: How many epochs stay, with this one; None for all.
-        models: Those whose keys must not stand in the files; None for those of the program.
+        models: The models whose keys must not be in the files; None for those of the program.
         initial_values: The values in the file of the program, which is the same for all epochs; None for those it has.
 
     Raises:
         TrainerError: `epoch` or `keep` is not such a number.
-        SaveError: Something cannot be saved, or a file cannot be written. What stood there before is whole.
+        SaveError: Something cannot be saved, or a file cannot be written. The files before it are whole.
     """
     leaves.check_int("save_checkpoint: epoch", epoch, 0, error=errors.TrainerError)
     if keep is not None:
@@ -132,7 +132,7 @@ def _whole(*files: Path) -> Generator[None]:
 
 
 def _path_of(where: Sequence[str | int]) -> str:
-    """Return the path of the Variable that stands at a place of a file."""
+    """Return the path of the Variable at a place of a file."""
     return "/".join(map(str, where[1:]))
 
 
@@ -199,7 +199,7 @@ def read_params(path: str | os.PathLike[str]) -> Values:
     """Return the values of params, of the rest, and of states, by path text.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         LoadError: It is not the file of an epoch (contains 'Invalid param file').
     """
     try:
@@ -214,7 +214,7 @@ def read_optimizer(path: str | os.PathLike[str]) -> Stored:
     """Return the class of an optimizer, and its values by path text.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         LoadError: It is not the file of an optimizer's states.
     """
     sections = _read(path, "optimizer", "state")

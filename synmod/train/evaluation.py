@@ -1,4 +1,4 @@
-"""evaluate: every example through the program, many at once, and what it is worth; one that fails costs one."""
+"""evaluate: run a program on every example concurrently, and score its outputs; a failed example stops no other."""
 
 from __future__ import annotations
 
@@ -68,12 +68,13 @@ async def evaluate(
 
     Args:
         program: Any module.
-        data: What `sm.load_examples` reads: rows in a list, a file, a table, or a stream, which is an iterable without
-            a length, sync or async. A row is `(inputs, target)`, inputs alone, a `sm.Example`, or a dict whose fields
-            are inputs and outputs of the program. Rows, but for those of a stream, are checked before the first run.
+        data: The rows, as `sm.load_examples` reads them: a list, a file, a table, or a stream, which is an iterable
+            without a length, sync or async. A row is `(inputs, target)`, inputs alone, a `sm.Example`, or a dict whose
+            fields are inputs and outputs of the program. Rows, but for those of a stream, are checked before the first
+            run.
         y: Names of the target fields, or the targets, as for `sm.load_examples`.
         reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that takes by parameter
-            name for what it judges: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
+            name: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
             Returns a number, a bool or a `sm.Feedback`. None for no score.
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
@@ -82,15 +83,15 @@ async def evaluate(
         max_errors: How many runs may fail; None for any number.
         max_error_rate: Which share of the finished runs may fail, from 0 to 1, looked at from the 20th run on; None for
             any.
-        failure_score: What a run that failed scores: `"lowest"` of the reward's range, a number, or None to leave it
+        failure_score: The score of a run that failed: `"lowest"` of the reward's range, a number, or None to leave it
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
-        run: A folder, or a `sm.Run`, that keeps each result as soon as there is one: the same line again goes on. A
+        run: A folder, or a `sm.Run`, that keeps each result at once: the same call again resumes. A
             list of rows must be that of the first time; rows that come as a stream are found by their content alone.
         durable_rows: Whether each call of a row is kept in the run, as by `sm.durable`, so that a row that was killed
             pays only for what it had not paid.
-        progress: An object that is notified how far it is; None for a bar on a terminal, False for nothing.
+        progress: An object that is notified of the progress; None for a bar on a terminal, False for nothing.
         executor: Another place for the runs, such as a `sm.DaskExecutor`; None for this process.
 
     Returns:
@@ -103,7 +104,7 @@ async def evaluate(
         TrainerError: A reward or metric of an unknown name.
         SchemaError: A mask of the reward or of a metric names nothing.
         CallError: A metric of one label could count several fields.
-        Exception: What the data raised, as itself; has the Evaluation so far as `partial`.
+        Exception: Any error of the data; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block; has the Evaluation so far as `partial`.
@@ -120,7 +121,7 @@ async def evaluate(
         >>> evaluation
         Evaluation(score 0.5 over 2 of 2 (0 failed))
 
-    Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: nothing that finished is thrown away.
+    Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: finished results are never lost.
     """
     options = EvaluationOptions(
         metrics,
@@ -260,10 +261,10 @@ class _Stop(Exception):  # not an error: how a run ends its pool
 
 @dataclass(eq=False)
 class _Evaluator:
-    """One evaluation under way: what has finished, folded in input order, and when it is time to stop.
+    """One evaluation: its finished runs, added up in input order, and when to stop.
 
     Attributes:
-        cause: What a stop is chained to: the failure that is the reason, else the first one.
+        cause: The failure that a stop is raised from: its reason, else the first failure.
     """
 
     runner: Runner
@@ -273,14 +274,14 @@ class _Evaluator:
 
     def __post_init__(self) -> None:
         self._is_checked = False
-        """Whether the masks of reward and metrics were looked at, by what a run returned and its target."""
+        """Whether the masks of reward and metrics were checked against the outputs of a run and its target."""
         bound, score = self.runner.bound, self.options.failure_score
         self._score_of_failure = None if bound is None else bound.lowest if score == "lowest" else score
         self._first_sample = lm.current_sample() * self.options.samples
         self._clock = leaves.current_clock()
         self._started = self._clock.now()
         self._finished: dict[int, tuple[ExampleResult, Mapping[str, float] | None]] = {}
-        """What has finished, while a run before it has not; without values where metrics leave the run out."""
+        """Finished runs that wait for an earlier one; without values where metrics leave the run out."""
         self._results: list[ExampleResult] = []
         self._errors: list[ExampleResult] = []
         self._usage = NO_USAGE
@@ -293,10 +294,10 @@ class _Evaluator:
         self.cause: Exception | None = None
 
     async def run(self, job: _Job) -> int:
-        """Run one example, score it, and note what became of it: its failure is its result.
+        """Run one example, score it, and note the result; a failure is a result.
 
         Raises:
-            _Stop: There is a reason to stop.
+            _Stop: The evaluation ends.
             ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
             SchemaError, CallError: As for `check_masks`.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
@@ -334,7 +335,7 @@ class _Evaluator:
         raise _Stop(reason)
 
     def check_masks(self, outputs: Any, target: Any = None) -> bool:
-        """Look at the masks of reward and metrics; return whether the outputs are one data model, so that it could.
+        """Check the masks of reward and metrics; return whether it could: whether the outputs are one data model.
 
         Raises:
             SchemaError: One names nothing.
@@ -348,7 +349,7 @@ class _Evaluator:
         return isinstance(outputs, _DATA)
 
     def _show(self, result: ExampleResult) -> None:
-        """Let the bar know of a run that has finished, in whatever order."""
+        """Show a finished run on the bar, in any order."""
         self._shown_cost += result.usage.cost_usd or 0.0
         if result.score is not None:
             self._shown_scores += 1
@@ -358,10 +359,10 @@ class _Evaluator:
         self.bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
 
     def check_failures(self) -> None:
-        """Look whether too much has failed.
+        """Check how many runs have failed.
 
         Raises:
-            _Stop: It has.
+            _Stop: Too many.
         """
         failed, done, options = self._failed, self._done, self.options
         if failed == done == _ENOUGH and not self._judged:
@@ -373,7 +374,7 @@ class _Evaluator:
             self._stop(f"{failed} of {done} runs have failed, more than max_error_rate={rate} allows")
 
     def fold(self, index: int) -> None:
-        """Add one run to the sums and metrics; what one of these cannot count is a failure of that run."""
+        """Add one run to the sums and metrics; a run that a metric cannot count has failed."""
         result, values = self._finished.pop(index)
         if values is not None:
             try:
@@ -394,7 +395,7 @@ class _Evaluator:
             self._scores += 1
 
     def check_end(self) -> None:
-        """Look at the whole set once it has ended.
+        """Check the whole set at its end.
 
         Raises:
             ArgumentError: It has no rows.
@@ -415,7 +416,7 @@ class _Evaluator:
             warnings.warn(f"evaluate: {fault}", SynmodWarning, stacklevel=3)
 
     def evaluation(self) -> Evaluation:
-        """Return what there is, also of runs that finished while one before them had not."""
+        """Return the Evaluation so far, including runs that finished before an earlier one."""
         for index in sorted(self._finished):
             self.fold(index)
         metrics, _ = self.metrics.results()
@@ -432,7 +433,7 @@ class _Evaluator:
 
 
 def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | AsyncIterator[_Job]:
-    """Yield every run: its number, its example, its sample; rows of a stream are checked here."""
+    """Yield the number, example and sample of every run; rows of a stream are checked here."""
     numbers = count()
 
     def runs(row: Example) -> Iterator[_Job]:
@@ -453,13 +454,13 @@ def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | 
 
 
 def target_checks(outputs: Any, reward: Reward | None, metrics: Iterable[Any]) -> list[Check]:
-    """Return what raises for a target that no output of a program can match, by its reward or a metric."""
+    """Return the functions of a reward and metrics that raise for a target which no output of a program can match."""
     judges = [judge for judge in (reward, *metrics) if isinstance(judge, Reward | Metric)]
     return [check for judge in judges if (check := judge.target_check(outputs)) is not None]
 
 
 def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Reward | None = None) -> None:
-    """Look at the targets of all rows before the first run.
+    """Check the targets of all rows before the first run.
 
     Raises:
         DataError: Targets that no output can match, or none where the reward needs them; lists all of them.
@@ -496,11 +497,11 @@ class Evaluation:
     Attributes:
         score: Mean of the rewards over the runs that have one; None without a reward, or where nothing was scored.
         metrics: The value of each metric, by name; a metric of several values gives `name/key`.
-        results: What became of each example, in input order; empty where results are not kept.
+        results: The result of each run, in input order; empty where results are not kept.
         errors: The results of those that failed, in input order.
-        usage: What all model calls used.
+        usage: The usage of all model calls.
         elapsed_s: Seconds from beginning to end.
-        total: How many runs were made: examples times samples.
+        total: How many runs there were: examples times samples.
         scored: How many of them have a score of their own; one that failed is in the mean by `failure_score` alone.
 
     Example:
@@ -532,7 +533,7 @@ class Evaluation:
 
         Args:
             other: An evaluation of the same examples, by id.
-            seed: What the resamples are drawn from.
+            seed: The seed of the resamples.
 
         Raises:
             ArgumentError: It is not an Evaluation; no example has a score in both; or results were not kept.

@@ -1,4 +1,4 @@
-"""Examples: rows of a data set, whatever form they come in, and how they are split."""
+"""Examples: read the rows of a data set in any form, and split them."""
 
 import csv
 import io
@@ -65,7 +65,7 @@ async def load_examples(
 
     Raises:
         DataError: Rows that cannot be read, or whose target is not JSON; lists all of them.
-        ArgumentError: The source is nothing that rows can be read from, `y` is neither names nor targets, targets and
+        ArgumentError: Rows cannot be read from the source, `y` is neither names nor targets, targets and
             rows differ in number, or the limit is not a whole number.
         OSError: The file cannot be read.
 
@@ -96,7 +96,7 @@ async def load_examples(
 
 
 async def rows_without_targets(source: Any, program: Module) -> list[Example]:
-    """Return the rows that a program is called with; errors of `load_examples`. What is not an input is extra."""
+    """Return the rows that a program is called with; other fields are extra. Errors of `load_examples`."""
     return await read_examples(await _read_records(source, None), Columns(program, targets=()))
 
 
@@ -140,9 +140,9 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
     is read when there is room for it, and memory does not grow with their number.
 
     Args:
-        source: What `load_examples` reads.
+        source: As for `load_examples`.
         y: Names of target fields, or the targets; with them, streams are read before, too.
-        program: What is evaluated.
+        program: The program to evaluate.
         builds: Whether it may be built here.
 
     Raises:
@@ -187,7 +187,7 @@ def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> st
     Args:
         faults: Places by the text of their fault.
         rows: How many rows there are.
-        what: What is true of those with a fault.
+        what: The predicate of the faulty rows, such as `cannot be read`.
     """
     lines = [f"{_places(places)}: {text}" for text, places in islice(faults.items(), _FAULTS_SHOWN)]
     more = [f"and {len(faults) - _FAULTS_SHOWN} more faults"] if len(faults) > _FAULTS_SHOWN else []
@@ -195,7 +195,7 @@ def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> st
 
 
 def _places(places: Sequence[str]) -> str:
-    """Return the first places that share a fault."""
+    """Return the first places of a fault as text."""
     more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
     return f"{', '.join(places[:_PLACES_SHOWN])}{more}"
 
@@ -216,7 +216,7 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
     """Return the names of target fields, or the targets themselves.
 
     Args:
-        y: What was given.
+        y: The argument of `load_examples`.
         fields: The names of the fields of all rows, to tell names from targets that are texts; None without rows.
 
     Raises:
@@ -276,7 +276,7 @@ def _table(source: Any) -> Any:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Whether a cell is what pandas writes for nothing; others may be arrays, which compare cell by cell."""
+    """Whether a cell is a missing value of pandas; others may be arrays, which compare cell by cell."""
     return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
@@ -385,13 +385,13 @@ async def load_training_rows(
     """Return the rows to train on and those to compare candidates on; errors of `load_examples`.
 
     Args:
-        x: What `load_examples` reads.
+        x: As for `load_examples`.
         y: Names of the target fields, or the targets.
-        program: What is trained.
+        program: The program to train.
         validation_data: As `x`, or `(x, y)`; None for a share of the rows.
         share: The share that is set aside; `"auto"` for half, at most 200.
         shuffle: Whether the rows to train on are drawn in another order.
-        seed: What the draws depend on.
+        seed: The seed of the draws.
 
     Raises:
         TrainerError: No rows, or a share that is not a number from 0.0 to below 1.0.
@@ -409,7 +409,8 @@ async def load_training_rows(
     both = {digest_of(row.inputs) for row in rows} & {digest_of(row.inputs) for row in held_out}
     if both:
         warnings.warn(
-            f"{len(both)} rows have equal inputs among train and validation rows: what is learned by heart scores.",
+            f"{len(both)} rows appear in both the training and the validation data: memorised "
+            "examples inflate the validation score.",
             SynmodWarning,
             stacklevel=3,
         )
@@ -430,7 +431,7 @@ def split(
     Args:
         rows: All rows.
         share: The share that is set aside; `"auto"` for half, at most 200.
-        seed: What is drawn depends on it.
+        seed: The seed of the draws.
         closed: The field of the target that is closed; None for no strata.
 
     Raises:

@@ -33,7 +33,7 @@ _MOST_IDLE: Final = 100
 """How many steps in a row may try nothing new, where no number of epochs ends the run."""
 _SPENT: Final = ("rollouts", "lm_calls", "tokens", "cost_usd")
 _COUNTS: Final = {"epoch", "step", "best_val_reward", "candidates", "accepted", *_SPENT}
-"""What a row of the History has beside rewards and metrics."""
+"""The names in a row of the History beside rewards and metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
     for batch in batches.batches_of([] if eval_data is None else eval_data):
         _read(batches.rows_of(batch, filling=False), validation)
     if not validation:
-        warnings.warn("There are no validation rows: the train rows serve.", errors.SynmodWarning, stacklevel=4)
+        message = "No validation rows were given: candidates are compared on the training rows."
+        warnings.warn(message, errors.SynmodWarning, stacklevel=4)
     order = None
     if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read
         train_rows, order = dict(sorted(train_rows.items())), train.seed
@@ -131,13 +132,13 @@ async def fit(
 ) -> History:
     """Train: bind, initialise, and let the optimizer take a step per batch, until there is a reason to stop.
 
-    What is done already is kept. Data are read once, before the first call; a row without an id has the digest of its
-    JSON as id.
+    Steps that were done before are kept. Data are read once, before the first call; a row without an id has the digest
+    of its JSON as id.
 
     Args:
         trainer: The trainer.
         train: Batches, read once per epoch.
-        eval_data: Validation rows, or batches of them; None lets the train rows serve, with a warning.
+        eval_data: Validation rows, or batches of them; None for the train rows, with a warning.
         eval_metric: A metric or a list of them, in the forms of `sm.evaluate`; the History has them for train rows, and
             with `val_` before their names for validation rows.
         validation_metric: Metrics of validation rows, where they are others.
@@ -157,7 +158,7 @@ async def fit(
         eval_end_callback: One function or a list; each gets a `BatchEndParam`, after an epoch's validation.
         callbacks: One of `sm.callbacks`, or a list.
         budget: Most rollouts, or a `sm.Budget`.
-        run: A folder, or a `sm.Run`, that keeps what is paid for: the same line again resumes.
+        run: A folder, or a `sm.Run`, that keeps every paid result: the same call again resumes.
         durable_rows: As in `sm.evaluate`: each call of a row is kept in the run.
         executor: Another place for rows, such as a `sm.DaskExecutor`; None for this process. An optimizer's models are
             asked from here.
@@ -508,7 +509,7 @@ class _Fitting:
         await self._hold(before)
 
     async def _run_optimizer(self, batch: Sequence[str] | None) -> bool:
-        """Let the optimizer take a step on a batch, or finish where there is none; return whether the budget sufficed.
+        """Let the optimizer take a step on a batch, or finish if it is None; return whether the budget sufficed.
 
         Raises:
             BudgetExceeded: A limit around this run was hit, rather than one of its own.

@@ -50,8 +50,8 @@ class Metric(Module):
         **options: Those of `Module`.
 
     Attributes:
-        initial: What is counted, by name, with its value at the start: a Stat each, an attribute of that name, of the
-            type of that value; None for any JSON.
+        initial: The initial values of the Stat Variables, by name; each is an attribute of the metric, of the type of
+            its value; None for any JSON.
         in_mask: The fields that count; None for those of the target.
 
     Raises:
@@ -93,7 +93,7 @@ class Metric(Module):
             self.add_variable(value, schema=schema, name=name, type=tree.Stat)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Look before the first row whether the mask names something.
+        """Check before the first row whether the mask names something.
 
         Args:
             output_schema: Schema of what the program returns, or any other declaration of it.
@@ -117,7 +117,7 @@ class Metric(Module):
         raise NotImplementedError(f"{type(self).__name__} defines no `result`.")
 
     def reset_state(self) -> None:
-        """Begin anew."""
+        """Set every Stat to its initial value."""
         for name, value in self.initial.items():
             getattr(self, name).value = value
 
@@ -297,7 +297,7 @@ class Accuracy(_Average):
 
 
 class _ByLabel(Metric):
-    """Hits, extra and missed ones of each label: a score is hits / (hits + a * extra + b * missed)."""
+    """Hits, false positives and misses of each label: a score is hits / (hits + a * extra + b * missed)."""
 
     initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
     weights: ClassVar[tuple[float, float]]
@@ -505,7 +505,7 @@ class PassAtK(Metric):
         return self.total.value + 1 - math.comb(failed, self.k) / math.comb(n, self.k), self.examples.value + 1
 
     def result(self) -> float:
-        """Return the mean over the examples with at least `k` samples (CallError if there is none)."""
+        """Return the mean over the examples with at least `k` samples (CallError without any)."""
         total, examples = self._with_last()
         if not examples:
             raise errors.CallError(f"{self.name}: no example has {self.k} samples; write samples={self.k} in evaluate.")
@@ -570,7 +570,7 @@ class Used(_Average):
         **options: Those of `Metric`; the default of `name` is the field.
 
     Raises:
-        ConfigError: There is no such field ('Did you mean'), or another word for `per`.
+        ConfigError: An unknown field ('Did you mean'), or another word for `per`.
 
     Example:
         >>> import synmod as sm
@@ -607,10 +607,10 @@ _NAMED: Final[dict[str, type[Metric]]] = {
 
 
 def metrics_from(metrics: Any) -> list[Any]:
-    """Return metrics: those of names such as `"accuracy"` or registered ids, and what else was given.
+    """Return metrics, with those named by `"accuracy"` and the like, or by registered ids, in place of their names.
 
     Raises:
-        TrainerError: There is no metric of a name ('Did you mean').
+        TrainerError: An unknown name ('Did you mean').
         ArgumentError: It is not a list, or it has a class.
 
     Example:
@@ -642,14 +642,14 @@ class Metrics:
     Args:
         metrics: Those of `sm.metrics` or their names, functions that return a number, plain or async, or objects with
             `update_state`, `result()` and `reset_state()`. Functions and `update_state` take by parameter name what
-            they judge, the latter also `rollout`, the result of the row.
+            they need, the latter also `rollout`, the result of the row.
 
     Attributes:
         metrics: The metrics.
         functions: Those that are called inside each run.
 
     Raises:
-        TrainerError: There is no metric of a name.
+        TrainerError: An unknown name.
         ArgumentError: It is not a list of them, one is neither or takes something else, or two have one name.
     """
 
@@ -678,7 +678,7 @@ class Metrics:
                 self._bound[name] = scope.BoundReward(metric, REWARD_ARGUMENTS[:-1], what=f"metric {name!r}")
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Look before the first row at what the metrics count; errors of `Metric.check`."""
+        """Check before the first row what the metrics count; errors of `Metric.check`."""
         for metric in self.metrics:
             if isinstance(metric, Metric):
                 metric.check(output_schema, target_schema)
@@ -691,7 +691,7 @@ class Metrics:
 
         Raises:
             CallError: One returned something other than a finite number.
-            Exception: What it raised.
+            Exception: Any error of a function.
         """
         values: dict[str, float] = {}
         for name in self._sums:
@@ -702,10 +702,10 @@ class Metrics:
         return values
 
     def update(self, result: ExampleResult, values: Mapping[str, float]) -> None:
-        """Take in one run; a function counts 0 where the program failed.
+        """Count one run; a function counts 0 where the program failed.
 
         Raises:
-            Exception: What an object raised; the others have taken the run in.
+            Exception: The first error of an object; the others have counted the run.
         """
         failure: Exception | None = None
         self._rows += 1
@@ -722,9 +722,9 @@ class Metrics:
             raise failure
 
     def results(self) -> tuple[dict[str, float], Exception | None]:
-        """Return the value of each metric that has one, and what the first of the others raised.
+        """Return the value of each metric that has one, and the first error of the others.
 
-        A module that was given then holds the counts. A metric that could count no run has no value.
+        The modules among the metrics hold the counts afterwards. A metric that could count no run has no value.
         """
         values: dict[str, float] = {}
         failure: Exception | None = None

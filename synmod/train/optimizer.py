@@ -202,7 +202,7 @@ def optimizer_from(optimizer: Any, params: Mapping[str, Any] | None = None) -> O
 
 
 def check_reward(optimizer: Optimizer, reward: object) -> None:
-    """Raise for an optimizer that compares scores where there is no reward.
+    """Raise for an optimizer that compares scores without a reward.
 
     Raises:
         TrainerError: The reward is None.

@@ -56,7 +56,7 @@ from synmod.scope import BoundReward, Feedback
 from .targets import Targets, names_of
 
 REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
-"""What rewards may take by parameter name; metrics may take all but `calls`."""
+"""The names of the parameters that rewards may have; metrics may have all but `calls`."""
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ _END: Final = " \t\n.,;:!?。！？"
 
 
 def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
-    """Return a new one of a table, or what is registered under an id (TrainerError, with 'Did you mean')."""
+    """Return a new instance of a class of the table, or the entry registered under an id (TrainerError)."""
     entry = table.get(name) or lookup(name)
     if entry is None:
         names = ", ".join(map(repr, table))
@@ -86,12 +86,12 @@ def fields_to_compare(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of a target that count, and those of an output, as plain JSON.
 
-    A target that is not an object, such as a label, stands for the only field that the masks leave of the output. Of
-    several outputs the fields are named `output.field`.
+    A target that is not an object, such as a label, is the value of the only field of the output that the masks leave.
+    Of several outputs the fields are named `output.field`.
 
     Raises:
         CallError: There is no target, an output is not a data model, no field of the target counts, or a label could
-            stand for several fields.
+            be the value of several fields.
         SchemaError: A mask names nothing in the output.
         DataError: The target is not JSON.
     """
@@ -107,10 +107,10 @@ def fields_to_compare(
 
 
 def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> dict[str, Any]:
-    """Return what counts of a target by name of the field: a label stands for the only one.
+    """Return the fields of a target that count, by name; a label is the value of the only field.
 
     Raises:
-        CallError: No field of the target counts, or a label could stand for several fields.
+        CallError: No field of the target counts, or a label could be the value of several fields.
     """
     if not is_object(expected):
         if len(names) != 1:
@@ -221,7 +221,7 @@ def target_checker(
 
 
 def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
-    """Return what masks leave of a target, as plain JSON; without an output they are read by its own fields."""
+    """Return the fields of a target that the masks leave, as plain JSON; without an output, by its own fields."""
     json: Any = thaw(y_true)
     if not is_object(json) or (in_mask is None and out_mask is None):
         return json
@@ -230,7 +230,7 @@ def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
 
 
 def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
-    """Return a symbol of what counts of the targets, or of the outputs where the schema of targets is not known.
+    """Return a symbol of the fields of the targets that count; of the outputs if the schema of targets is unknown.
 
     Raises:
         SchemaError: A mask names nothing; has the fields and 'Did you mean'.
@@ -254,19 +254,19 @@ def _check_known(who: str, output: Targets, names: Iterable[str]) -> None:
 
 
 def _apply_masks(x: Any, in_mask: Any, out_mask: Any) -> Any:
-    """Return what the masks leave of a value or symbol."""
+    """Return a value or symbol with the fields that the masks leave."""
     x = x if in_mask is None else ops.in_mask(x, in_mask)
     return x if out_mask is None else ops.out_mask(x, out_mask)
 
 
 def _shown(name: str, expected: Any, actual: Any) -> str:
-    """Return what a field should have been, and what it is."""
+    """Return the expected and the actual value of a field as text."""
     text = "nothing" if actual is _ABSENT else f"{dump_json(actual):.{_SHOWN}}"
     return f"{name}: expected {dump_json(expected):.{_SHOWN}}, got {text}"
 
 
 def _mean_of(scores: Mapping[str, float], expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Feedback:
-    """Return the mean score of the fields, and what each that is off should have been."""
+    """Return the mean score of the fields, and the expected values of the wrong ones."""
     off = [_shown(name, expected[name], actual.get(name, _ABSENT)) for name in expected if scores.get(name, 0) < 1]
     return Feedback(math.fsum(scores.values()) / len(expected), "\n".join(off) or None)
 
@@ -346,7 +346,7 @@ class Reward(Module):
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
-    """What reads parameters of functions once: made by constructors."""
+    """Readers of the parameters of functions, made by constructors."""
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -357,7 +357,7 @@ class Reward(Module):
         return BoundReward(self, REWARD_ARGUMENTS)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Look before the first row whether the masks name something.
+        """Check before the first row whether the masks name something.
 
         Args:
             output_schema: Schema of what the program returns, or any other declaration of it.
@@ -375,7 +375,7 @@ class Reward(Module):
         check_masks(self.name, output_schema, target_schema, self.in_mask, self.out_mask)
 
     def check_labels(self, outputs: Any, label_schema: Any) -> None:
-        """Look at bind whether some output has the fields of the targets, where fields are compared.
+        """Check at bind whether some output has the fields of the targets, where fields are compared.
 
         Args:
             outputs: The nest of symbols that the program returns.
@@ -464,7 +464,7 @@ class ExactMatch(Reward):
         return "closely" if self.normalize else "exactly"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
-        """Return 1, 0 or a share, and what each wrong field should have been."""
+        """Return 1, 0 or a share, and the expected value of each wrong field."""
         expected, actual = self.fields(y_true, y_pred)
         feedback = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
         return feedback if self.reduce == "mean" else Feedback(float(feedback.score == 1), feedback.critique)
@@ -570,7 +570,7 @@ class CosineSimilarity(Reward):
     """The cosine of the vectors of target and output, 0 where it is negative; the mean over the fields.
 
     Args:
-        embedding_model: What makes the vectors, or its name.
+        embedding_model: The embedding model, or its name.
         **options: Those of `Reward`.
 
     Raises:
@@ -636,7 +636,7 @@ _JUDGED: Final = {
 
 @register_own(public=False)
 class LMAsJudge(Reward):
-    """A language model picks a score from a scale, after it has said what is wrong.
+    """A language model picks a score from a scale, after it has written a critique.
 
     Inputs, output and target (if there is one) are marked as data in the prompt.
 
@@ -698,7 +698,7 @@ class LMAsJudge(Reward):
         self.judge = Generator[Any](schema=schema, language_model=language_model, instructions=text, name="judge")
 
     async def call(self, y_true: Any = None, y_pred: Any = None, inputs: Any = None) -> Feedback:
-        """Return the mean score of the verdicts, and what they found wrong."""
+        """Return the mean score of the verdicts, and their critiques."""
         masks = (self.in_mask, self.out_mask)
         values = {"inputs": inputs, "outputs": _apply_masks(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
         fields = {name: list(x) if isinstance(x, tuple) else x for name, x in values.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
@@ -778,7 +778,7 @@ class RewardFunction(Reward):
 
     @property
     def asks_for(self) -> frozenset[str]:
-        """What the function takes."""
+        """The arguments that the function takes."""
         return self._bound.asks_for
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **arguments: Any) -> Any:
@@ -836,7 +836,7 @@ class Weighted(Reward):
 
     @property
     def asks_for(self) -> frozenset[str]:
-        """What the parts take."""
+        """The arguments that the parts take."""
         return frozenset[str]().union(*(bound.asks_for for bound in self._bound.values()))
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
@@ -882,11 +882,11 @@ _NAMED: Final[dict[str, type[Reward]]] = {
 
 
 def warn_of_zeros(who: str, reward: Reward, rows: int, result: Any) -> None:
-    """Warn that a reward gave its lowest score to each of several rows, which a mistake in it would do.
+    """Warn that a reward gave its lowest score to each of several rows: it may have a mistake.
 
     Args:
         who: Begins the message.
-        reward: What judged.
+        reward: The reward.
         rows: How many rows it scored.
         result: One of them: has `target` and `outputs`.
     """
@@ -913,7 +913,7 @@ def reward_from(x: Any) -> Reward:
         The reward.
 
     Raises:
-        TrainerError: There is no reward of that name ('Did you mean').
+        TrainerError: An unknown name ('Did you mean').
         ArgumentError: It is none of these, a class, or a function that takes something else.
         ConfigError: Its `range` is not a pair of numbers.
 

@@ -1,4 +1,4 @@
-"""One run of a program on one example: outputs, calls, what the reward makes of them, and whose fault a failure is."""
+"""One run of a program on one example: its outputs, calls and feedback, and whose fault a failure is."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class ExampleResult:
     Attributes:
         id: The example's id.
         inputs: The example's inputs.
-        target: What should have come out.
-        outputs: What came out; None where the run failed.
-        score: The reward, or what stands in for it where the run failed; None for no score.
-        feedback: What the reward returned.
-        error: Why it failed; None where it did not.
-        usage: What the model calls of run and reward used.
+        target: The expected output.
+        outputs: The outputs; None if the run failed.
+        score: The score of the reward, or `failure_score` if the run failed; None for no score.
+        feedback: The feedback of the reward.
+        error: Why it failed; None if it did not.
+        usage: The usage of the model calls of run and reward.
         elapsed_s: Seconds.
-        call_id: Id of the entry call; None where none began.
+        call_id: Id of the entry call; None if no call began.
         sample: Number of the run among those of the example.
 
     Example:
@@ -124,11 +124,11 @@ class CallRecord(NamedTuple):
 
     Attributes:
         call_id: Its number in the run, as text: callers first, calls of one path in the order of their beginnings.
-        parent_id: That of the nearest recorded call around it; None where there is none.
+        parent_id: That of the nearest recorded call around it; None without one.
         path: The module, below the entry module.
-        inputs: What it got, as JSON.
-        outputs: What it returned, as JSON; None where it failed.
-        error: Why it failed; None where it did not.
+        inputs: Its inputs, as JSON.
+        outputs: Its outputs, as JSON; None if it failed.
+        error: Why it failed; None if it did not.
 
     Example:
         >>> CallRecord("0", None, "writer", {"text": "a"}, {"text": "b"}).to_json()["path"]
@@ -159,8 +159,8 @@ class Rollout(ExampleResult):
     Attributes:
         candidate: Fingerprint of the State that was run.
         void: Whether an outage ended it: it has no score, and counts nowhere.
-        metrics: What the metrics that are functions returned, by name; None where one of them or the reward failed.
-        calls: The calls of modules that own a Variable which is trained.
+        metrics: The values of the metrics that are functions, by name; None if one of them or the reward failed.
+        calls: The calls of the modules that own a trained Variable.
 
     Example:
         >>> rollout = Rollout("1", None, None, None, 0.5, None, None, Usage(), 0.1, None, 0, candidate="c")
@@ -180,18 +180,18 @@ _NO_REWARDS: Final[Mapping[str, float]] = {}
 
 
 class CallRecorder(scope.Hook, scope.Block):
-    """The block of one run: its model calls, and, while it is `open`, its module calls and what they give.
+    """The block of one run: counts its model calls and, while it is open, records its module calls and their rewards.
 
-    One block, not one for each of these: it is entered for every row.
+    It is one block for all of these, since it is entered for every row.
 
     Args:
         keeps_calls: Whether the module calls are kept, to be read as records.
 
     Attributes:
-        usage: What the model calls used.
-        rewards: What modules gave, by path of the module, or by `path/name`.
-        frame: That of the entry call; None while none has ended.
-        is_open: Whether module calls are noted; those of a reward are not.
+        usage: The usage of the model calls.
+        rewards: The rewards that modules gave, by path of the module, or by `path/name`.
+        frame: The frame of the entry call; None before its end.
+        is_open: Whether module calls are recorded; those of a reward are not.
         build_failures: The failures of builds.
     """
 
@@ -224,13 +224,13 @@ class CallRecorder(scope.Hook, scope.Block):
             self.build_failures += (event.exception,)
 
     def path_of(self, failure: BaseException) -> str:
-        """Return the path of the innermost call that a failure ended; "" where it ended none."""
+        """Return the path of the innermost call that a failure ended; "" for no call."""
         return next((event.path for event in self._ended if event.exception is failure), "")
 
     def calls(self, paths: frozenset[str] | None = None) -> tuple[CallRecord, ...]:
-        """Return the calls of the modules at these paths, or all there are; callers first.
+        """Return the calls of the modules at these paths, or all calls; callers first.
 
-        Siblings stand by path, then by beginning: so the order does not depend on which branch was faster.
+        Siblings are ordered by path, then by beginning, so that the order does not depend on which branch was faster.
         """
         below: dict[str | None, list[CallEnd]] = {}
         for event in self._ended:
@@ -257,22 +257,22 @@ def _path_and_beginning(event: CallEnd) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class RunOutcome:
-    """What became of one run.
+    """The outcome of one run.
 
     Attributes:
-        inputs: As the program was called.
-        outputs: What it returned.
-        feedback: What the reward returned.
-        failure: What ended it; None also where it stands in a record.
-        error: What ended it, and where, as a record.
-        fault: Whose fault that is.
-        usage: What its model calls used.
+        inputs: The inputs of the program.
+        outputs: Its outputs.
+        feedback: The feedback of the reward.
+        failure: The exception that ended it; None for an outcome read from a journal.
+        error: The record of that exception.
+        fault: Whose fault it is.
+        usage: The usage of its model calls.
         elapsed_s: Seconds.
-        call_id: That of the entry call.
-        frame: That of the entry call; None of a record.
-        calls: Those of the modules that are recorded.
-        all_calls: Those of all modules, where a reward takes them.
-        values: What functions that measure it returned, by name.
+        call_id: The id of the entry call.
+        frame: The frame of the entry call; None for an outcome read from a journal.
+        calls: The calls of the modules that are recorded.
+        all_calls: The calls of all modules, for a reward that takes them.
+        values: The values of the metrics that are functions, by name.
         context: Number of the context where it ran.
         overlay: The values that it ran under, and those that it wrote; None where it ran on the program as it is.
     """
@@ -294,7 +294,7 @@ class RunOutcome:
     overlay: tree.using | None = None
 
     def record(self) -> dict[str, Any]:
-        """Return what a journal keeps: the row itself stands in its key."""
+        """Return the record for a journal, whose key has the row."""
         feedback = {} if self.feedback is None else self.feedback.record()
         optional = {
             "feedback": {name: of for name, of in feedback.items() if of != {}},
@@ -308,7 +308,7 @@ class RunOutcome:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self | None:
-        """Return the run of a record, without the fields that a later release has added; None where it is not one."""
+        """Return the outcome of a record, without fields of later releases; None for another record."""
         values = _pick_fields(record, cls)
         try:
             math.fsum([values["elapsed_s"], *values.get("values", {}).values()])  # these are numbers
@@ -327,7 +327,7 @@ class RunOutcome:
             return None
 
     def final_feedback(self, reward: BoundReward | None) -> Feedback | None:
-        """Return the feedback of the reward, or that on a failure: the lowest score, if it is the program's fault."""
+        """Return the feedback of the reward, or of a failure: the lowest score, if it is the program's fault."""
         if self.error is None:
             return self.feedback
         lowest = reward.lowest if reward is not None and self.fault in ("program", "fatal") else None
@@ -344,7 +344,7 @@ class RunOutcome:
         Args:
             kind: The class.
             example: The row.
-            feedback: That of the reward, or what stands in for it; has the score.
+            feedback: The feedback of the reward, or of a failure; has the score.
             sample: Number of the draw.
             **more: Further fields.
         """
@@ -365,7 +365,7 @@ class RunOutcome:
 
 
 def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
-    """Return what an object holds under the names of the fields of a dataclass."""
+    """Return the entries of an object that are fields of a dataclass."""
     return {item.name: json[item.name] for item in fields(cls) if item.name in json}
 
 
@@ -380,13 +380,13 @@ async def run_once(
     training: bool | None = None,
     all_calls: bool = False,
 ) -> RunOutcome:
-    """Run a program on one example and judge it: its failure is its result.
+    """Run a program on one example and judge it; a failure is an outcome.
 
     Args:
         program: Any module.
         example: The row.
-        reward: What judges it.
-        metrics: What measures it: an object with `async measure(offered)`.
+        reward: Judges the outputs.
+        metrics: Measures the outputs: an object with `async measure(arguments)`.
         sample: Number of the draw.
         paths: The modules whose calls are recorded.
         training: The mode of the call; None for the program's own.
@@ -444,8 +444,8 @@ class Executor(Protocol):
         """Return a block in which rows of a program run there.
 
         Args:
-            program: What runs.
-            reward: What judges.
+            program: The program.
+            reward: Judges each row.
             metrics: Functions that measure each row.
             paths: The modules whose calls are recorded.
         """
@@ -453,7 +453,7 @@ class Executor(Protocol):
 
 
 def reward_arguments(outcome: RunOutcome, example: Example) -> dict[str, Any]:
-    """Return what a reward may take of a run, by name."""
+    """Return the arguments that a reward may take, by name."""
     return {
         "inputs": outcome.inputs,
         "outputs": outcome.outputs,

@@ -1,4 +1,4 @@
-"""Rows of a data set: what goes into a program and what should come out, and which fields of a row are which."""
+"""Rows of a data set: the inputs and the target of a program, and which fields of a row are which."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,12 +30,12 @@ from .targets import Targets, fields_of, read_fields, twin_of
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One row: what goes into a program, and what should come out.
+    """One row: the inputs of a program, and the expected outputs.
 
     Attributes:
         id: Names the row; None for the position, as text.
-        inputs: What the program is called with: data models, or JSON of its Input.
-        target: The wanted output; None if there is none.
+        inputs: The inputs of the program: data models, or JSON of its Input.
+        target: The expected outputs; None for no target.
         extra: Further columns, which a reward may take.
         group: Rows of one group stay on one side of a split.
 
@@ -62,7 +62,7 @@ class Example:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as plain JSON, what is not JSON as its text."""
+        """Return the row as plain JSON; any other value becomes its text."""
         return {name: thaw(as_json(getattr(self, name))) for name in self.__slots__}
 
 
@@ -76,7 +76,7 @@ class PositionalInputs(tuple[Any, ...]):
 
 
 def input_names(program: Module) -> list[str]:
-    """Return the names of what a program takes: those of its Inputs, else the parameters of its `call`."""
+    """Return the names of the inputs of a program: those of its Inputs, else the parameters of its `call`."""
     if own_inputs_of(program):
         nest = input_declaration(program)
         if is_object(nest):
@@ -86,7 +86,7 @@ def input_names(program: Module) -> list[str]:
 
 
 def input_symbols(program: Module) -> Any:
-    """Return the symbols of what a program declares to take: a list where its `call` has several parameters."""
+    """Return the symbols of the inputs that a program declares: a list if its `call` has several parameters."""
     declared, parameters = input_declaration(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
         return declared
@@ -94,12 +94,12 @@ def input_symbols(program: Module) -> Any:
 
 
 def _parameters(program: Module) -> list[Any]:
-    """Return what the `call` of a program takes by position, but for the mode."""
+    """Return the positional parameters of a program's `call`, but for the mode."""
     return [p for p in program._record.declaration.call.positional if p.name != "training"]
 
 
 def defaults_of(program: Module) -> dict[str, Any]:
-    """Return what stands for each input that a row may leave out: the default of a parameter, or None."""
+    """Return the value of each input that a row may leave out: the default of a parameter, or None."""
     names, own = input_names(program), leaves(own_inputs_of(program))
     if own:
         origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
@@ -110,7 +110,7 @@ def defaults_of(program: Module) -> dict[str, Any]:
 
 
 async def outputs_of(program: Module | None, first: Any = None, *, builds: bool = True) -> Any:
-    """Return the nest of symbols that a program returns, None where only a call shows it; calls no model.
+    """Return the nest of symbols that a program returns, None if only a call shows it; calls no model.
 
     Args:
         program: Any module.
@@ -137,7 +137,7 @@ async def outputs_of(program: Module | None, first: Any = None, *, builds: bool 
 
 
 def inputs_for(program: Module, example: Example) -> Any:
-    """Return the inputs of an example as data: plain JSON is wrapped by what the program declares.
+    """Return the inputs of an example as data; plain JSON is wrapped by the schemas that the program declares.
 
     Raises:
         ArgumentError: Plain JSON, and the program declares no input; names the row.
@@ -168,7 +168,7 @@ def inputs_for(program: Module, example: Example) -> Any:
 
 
 def wrap_inputs(declared: Any, inputs: Any) -> Any:
-    """Return JSON wrapped where `declared` has a symbol; what fits nowhere is left to the program's own check."""
+    """Return JSON wrapped where `declared` has a symbol; the program itself checks the rest."""
     if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
         return cast("Any", inputs)
     if isinstance(declared, SymbolicDataModel):
@@ -182,7 +182,7 @@ def wrap_inputs(declared: Any, inputs: Any) -> Any:
 
 
 def wrap_input(declared: Any, value: Any) -> Any:
-    """Return one input as a data model; a bare value stands for the only field that the input has.
+    """Return one input as a data model; a bare value becomes the only field of the input.
 
     Args:
         declared: The symbol of the input.
@@ -269,16 +269,16 @@ def names_in(row: Any) -> Iterable[str]:
 
 
 class Columns:
-    """What the fields of rows are: inputs, target, or neither.
+    """Reads rows by the names of their fields, each an input, a part of the target, or neither.
 
     Args:
         program: Its inputs decide; None without a program.
-        outputs: The nest of symbols that it returns; None where that is not known.
-        targets: Names of target fields; None for those that are left, which must be fields of the output then.
+        outputs: The nest of symbols that it returns; None if unknown.
+        targets: Names of target fields; None for all other fields, which must be fields of the output.
         rename: New names of columns by old ones.
         id: The column that names rows.
-        group: The column of what belongs together.
-        keeps_inputs: Whether inputs that cannot be read stay as they are: a failure of that row's run alone.
+        group: The column of the group.
+        keeps_inputs: Whether inputs that cannot be read are kept as they are, so that only the run of that row fails.
     """
 
     def __init__(
@@ -423,7 +423,7 @@ class Columns:
         return value if self._is_whole(name, value) else columns
 
     def _is_whole(self, name: str, value: Any) -> bool:
-        """Whether a column that is no field of the output holds an object of such fields."""
+        """Whether a column is not a field of the output but an object of such fields."""
         outputs = self.targets.fields
         return name not in outputs and is_object(value) and bool(value) and all(key in outputs for key in value)
 

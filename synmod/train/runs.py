@@ -1,4 +1,4 @@
-"""Runs of rows: what stands in the journal is not run again; what a run is of, and what it may spend."""
+"""Run the rows of a program, each recorded row once; the identity of a run, and its budget."""
 
 from __future__ import annotations
 
@@ -227,8 +227,8 @@ def identity_of_run(
     Args:
         program: The program.
         examples: The rows of each split, in order; empty where they come as a stream, and are not compared.
-        reward: What judges them.
-        metrics: What measures them.
+        reward: Judges them.
+        metrics: Measure them.
         context_pool: Where they run.
         seed: The values that are trained, which are kept apart.
     """
@@ -254,7 +254,7 @@ def _others(program: Module, seed: State) -> State:
 
 
 def models_of(*nodes: Module | None, context_pool: ContextPool | None = None) -> list[SharedModel]:
-    """Return all models that may answer here, whose keys must not stand in a file.
+    """Return all models that may be called here; no file may have their keys.
 
     Args:
         *nodes: What calls models.
@@ -278,7 +278,7 @@ def _models(context_pool: ContextPool | None) -> Json:
 def describe(thing: Any) -> str:
     """Return of what kind something is, and a digest of how it is made; its counters and memories do not count.
 
-    A name stands for itself.
+    A name is returned as it is.
     """
     if not isinstance(thing, Module):
         return thing if isinstance(thing, str) else name_of(thing)
@@ -372,6 +372,6 @@ def budget_from(budget: Any) -> Budget:
     Raises:
         ArgumentError: Something else.
     """
-    if given is None or isinstance(given, Budget):
-        return given or Budget()
-    return Budget(rollouts=given)
+    if budget is None or isinstance(budget, Budget):
+        return budget or Budget()
+    return Budget(rollouts=budget)

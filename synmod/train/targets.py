@@ -1,4 +1,4 @@
-"""Targets: what should come out of a program, checked against what it returns before anything is run."""
+"""Targets: the expected outputs of a program, checked against the schemas of its outputs before any run."""
 
 import re
 from collections import Counter
@@ -103,15 +103,15 @@ def read_fields(x: Any) -> Any:
 
 
 class Targets:
-    """Reads targets by what a program returns.
+    """Reads targets by the schemas of a program's outputs.
 
     Args:
-        outputs: The nest of symbols that it returns; None where that is not known, and nothing is checked.
+        outputs: The nest of symbols that it returns; None if unknown, and nothing is checked.
 
     Attributes:
         outputs: That nest.
-        fields: The schemas of what a target may have: the fields of the one data model, or several data models by name.
-        parts: What reads the target of each of several data models, by name.
+        fields: The schemas of the parts of a target: the fields of the one data model, or several data models by name.
+        parts: A reader of the target of each of several data models, by name.
     """
 
     def __init__(self, outputs: Any) -> None:
@@ -189,7 +189,7 @@ class Targets:
         return map_leaves(lambda _: next(remaining), self.outputs)
 
     def _whole(self, target: Any, place: Sequence[str | int]) -> Any:
-        """Return the target of one output of several; a bare value stands for its only field."""
+        """Return the target of one output of several; a bare value becomes its only field."""
         value: Any = self.read(target, place)
         if value is None or isinstance(value, DataModel | JsonDataModel) or is_object(value) or len(self.fields) != 1:
             return cast("Any", value)

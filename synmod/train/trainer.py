@@ -55,7 +55,7 @@ _METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     ((*PARAMETERS, "init_optimizer"), "save_optimizer_states load_optimizer_states"),
 )
 NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
-"""What must be done before each method may be called, in order."""
+"""The steps that each method needs, in order."""
 
 _HOW: Final = {
     "bind": "await trainer.bind(schemas)",
@@ -69,7 +69,7 @@ _HOW: Final = {
 
 
 _MODES: Final = ("bind for training", "inputs_need_grad")
-"""What is true of a bind, rather than a step of its own."""
+"""Modes of `bind`, which are not steps of their own."""
 
 
 class Lifecycle(dict[str, None]):
@@ -91,7 +91,7 @@ class Lifecycle(dict[str, None]):
             self.pop(step, None)
 
     def check(self, call: str) -> None:
-        """Raise where a method is called before what it needs.
+        """Raise for a method that is called before the steps that it needs.
 
         Raises:
             LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
@@ -134,24 +134,24 @@ def done(step: str, doc: str) -> Any:
 
 
 class Trainer:
-    """Drives a program: fixes the schemas of its data, runs batches, routes rewards, and lets an optimizer train it.
+    """Drives a program: fixes the schemas of its data, runs batches, routes feedback, and trains it by an optimizer.
 
     Args:
         program: Any module.
-        reward: What judges a row: a Reward, a function, or a registered name; None where feedback comes from elsewhere.
+        reward: Judges each row: a Reward, a function, or a registered name; None for feedback from elsewhere.
         data_names: The program's inputs; read from the program where left out.
         label_names: The fields of the target that the reward needs.
         context: Where rows run: a `Context` or a list of them; None for here.
         work_load_list: Shares of a batch of `forward`, one per context; without it, and in whole runs, rows go to
             whichever context is free.
         fixed_param_names: Paths, globs or filters of Variables that are not trained.
-        state_names: The same of Variables that each row begins with anew; a `Memory` is one in any case.
-        seed: What every random choice is drawn from.
+        state_names: The same for Variables that are reset for each row; a `Memory` always is.
+        seed: The seed of every random choice.
         concurrency: How many rows run at once in a context without a limit of its own.
 
     Attributes:
-        feedback: What the last `backward` routed to each param, by path text.
-        unmatched: What `load(strict=False)` could not place.
+        feedback: The feedback that the last `backward` routed to each param, by path text.
+        unmatched: The paths of saved values that `load(strict=False)` left out.
 
     Raises:
         TrainerError: An unknown name, another number of work loads than contexts, a seed that is not a whole number.
@@ -217,7 +217,7 @@ class Trainer:
 
     @property
     def program(self) -> Module:
-        """What is driven."""
+        """The program."""
         return self._program
 
     @property
@@ -274,9 +274,9 @@ class Trainer:
             label_schemas: The schema of a target.
             for_training: Whether calls are recorded for `backward`.
             inputs_need_grad: Whether the inputs get feedback too.
-            force_rebind: Bind anew; values and optimizer stay.
+            force_rebind: Whether to bind again; values and optimizer stay.
             shared_module: A trainer whose program's Variables become this program's, by path.
-            grad_req: What becomes of feedback: `"write"` keeps that of the last `backward`, `"add"` collects it until
+            grad_req: How feedback is kept: `"write"` keeps that of the last `backward`, `"add"` collects it until
                 `update`, `"null"` takes none; one for all, a list in the order of params, or a dict by path or glob.
 
         Raises:
@@ -361,7 +361,7 @@ class Trainer:
     ) -> None:
         """Set the first values of the Variables: those that are passed, else those that they have.
 
-        With `initializer` or `force_init` the values they have do not stand: then an `init` in a Variable's metadata
+        With `initializer` or `force_init` the present values are replaced: an `init` in a Variable's metadata
         wins, then `initializer`, then the value it was made with. Fixed Variables change by given values alone.
 
         Args:
@@ -423,7 +423,7 @@ class Trainer:
         states: Sequence[State | Mapping[str, Any]] | Sequence[Sequence[State]] | None = None,
         value: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set the state Variables of the next forward's rows; those that are not named begin anew.
+        """Set the state Variables of the rows of the next forward; the others have their first values.
 
         Args:
             states: One State per row, or a list of such per context, as `get_states` returns.
@@ -487,14 +487,14 @@ class Trainer:
         is put in place whole, the values last. So a failure leaves the checkpoint before it whole.
 
         Args:
-            prefix: What the names of the files begin with, such as `run/agent`.
+            prefix: The beginning of the names of the files, such as `run/agent`.
             epoch: Number of the epoch.
             save_optimizer_states: Whether the optimizer's states are saved, too.
             save_states: Whether the first values of state Variables are saved, too.
             keep: How many epochs stay, with this one; older ones are removed after a success. None for all.
 
         Raises:
-            LifecycleError: `save_optimizer_states` is True, and there is no optimizer.
+            LifecycleError: `save_optimizer_states` is True without an optimizer.
             TrainerError: `epoch` or `keep` is not such a number.
             SaveError: Something cannot be saved; nothing of the checkpoints before it is lost.
         """
@@ -531,7 +531,7 @@ class Trainer:
         """Return a trainer of what `save_checkpoint` wrote: not bound yet, and its parameters have their values.
 
         Args:
-            prefix: What the names of the files begin with.
+            prefix: The beginning of the names of the files.
             epoch: Number of the epoch; None for the last one.
             load_optimizer_states: Whether the next `init_optimizer` begins with the saved states.
             program: Takes the values, in place of the program of the file.
@@ -557,7 +557,7 @@ class Trainer:
         return trainer
 
     def models(self) -> list[SharedModel]:
-        """Return all models that may answer here, whose keys must not stand in a file."""
+        """Return all models that may be called here; no file may have their keys."""
         return runs.models_of(self.program, self.reward, self.optimizer, context_pool=self.context_pool)
 
     @needs_its_steps
@@ -565,7 +565,7 @@ class Trainer:
         """Write the values of params, fixed and aux Variables; a file such as `prefix-0003.json`.
 
         Raises:
-            SaveError: They cannot be saved; what stood there before is whole.
+            SaveError: They cannot be saved; the file before it is whole.
         """
         write_atomic(path, checkpoints.values_text(*self.get_params(), None, self.models()))
 
@@ -574,7 +574,7 @@ class Trainer:
         """Set the values of a file that `save_params` or `save_checkpoint` wrote, all or none.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             LoadError: It is another file (contains 'Invalid param file').
             StateError: Its paths or values do not fit; nothing changed.
         """
@@ -587,7 +587,7 @@ class Trainer:
         """Write what the optimizer keeps.
 
         Raises:
-            SaveError: It cannot be saved; what stood there before is whole.
+            SaveError: It cannot be saved; the file before it is whole.
         """
         write_atomic(path, checkpoints.optimizer_text(cast("Optimizer", self.optimizer), self.models()))
 
@@ -596,7 +596,7 @@ class Trainer:
         """Restore the optimizer from a file that `save_optimizer_states` or `save_checkpoint` wrote.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             LoadError: It is another file.
             StateError: It is of another class of optimizers; names both.
         """
@@ -634,7 +634,7 @@ class Trainer:
 
         Args:
             optimizer: An Optimizer, or the name of one, such as `"gepa"`.
-            optimizer_params: What an optimizer that is named is made with.
+            optimizer_params: The arguments of a named optimizer.
             force_init: Also where there is one already.
 
         Raises:
@@ -776,7 +776,7 @@ class Trainer:
         Raises:
             TrainerError: There is neither, labels are missing, or another number of `out_grads` than rows.
             DataError: Labels that no output can match.
-            Exception: What the reward raised, with the number of the row as a note.
+            Exception: Any error of the reward, with the number of the row as a note.
         """
         bound = self._binding
         assert bound.routing is not None
@@ -830,7 +830,7 @@ class Trainer:
 
         Raises:
             StateError: The answer has other paths; StateSchemaError: values that miss their schemas. Nothing changed.
-            Exception: What the optimizer raised.
+            Exception: Any error of the optimizer.
         """
         optimizer, changed = self.optimizer, tuple[tree.KeyPath, ...]()
         assert optimizer is not None
@@ -904,7 +904,7 @@ class Trainer:
     async def score(
         self, eval_data: Any, eval_metric: Any = None, num_batch: int | None = None, **options: Any
     ) -> Evaluation:
-        """Run the program on data, and return what its outputs are worth; states begin anew in each row.
+        """Evaluate the program on data; state Variables are reset for each row.
 
         Args:
             eval_data: Batches, or rows.

@@ -729,7 +729,7 @@ def test_two_generators_of_one_schema_are_credited_apart():
 def test_without_validation_rows_the_train_rows_serve():
     """With one warning."""
     trainer = Trainer(program(), reward=Judge(longer))
-    with pytest.warns(sm.SynmodWarning, match="the train rows serve"):
+    with pytest.warns(sm.SynmodWarning, match="compared on the training rows"):
         history = asyncio.run(trainer.fit([Batch(ROWS)], optimizer=Try("x" * 50)))
     assert history.best.score == 0.5
 
