@@ -12,18 +12,9 @@ from math import fsum, sqrt
 from random import Random
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from synmod import errors
 from synmod.cache import key_of
 from synmod.data import JsonDataModel, Schema, dump_json, parts_of, schema_of, thaw
-from synmod.errors import (
-    AuthError,
-    BudgetExceeded,
-    ConfigError,
-    EvaluationError,
-    JournalError,
-    Paused,
-    TrainerError,
-    UnboundModelError,
-)
 from synmod.flow import together
 from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
 from synmod.lm import LanguageModel, models_in_force, sample_number
@@ -161,11 +152,11 @@ class Bench:
         place = self._ledger.next_place()
         self._ledger.reserve()
 
-        async def run(index: int) -> T | BudgetExceeded:
+        async def run(index: int) -> T | errors.BudgetExceeded:
             with self._ledger.branch(*place, index):
                 try:
                     return await coroutines[index]
-                except BudgetExceeded as error:
+                except errors.BudgetExceeded as error:
                     return error
 
         try:
@@ -255,7 +246,7 @@ class Bench:
         rows, ids = self._examples[split], list(ids)
         if unknown := [row for row in ids if row not in rows]:
             unknown_ids = ", ".join(map(repr, unknown[:3]))
-            raise TrainerError(f"bench.evaluate: {unknown_ids} name no {split} row; give ids of bench.{split}.")
+            raise errors.TrainerError(f"bench.evaluate: {unknown_ids} name no {split} row; give ids of bench.{split}.")
         run_as, model = record.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
             teacher_state = state_of(self._runner.program).replace(teacher)
@@ -304,7 +295,7 @@ class Bench:
 
     async def _rollout(
         self, number: int, key: Key, example: Example, state: State, sample: int, model: LanguageModel | None
-    ) -> Rollout | BudgetExceeded:
+    ) -> Rollout | errors.BudgetExceeded:
         """Return the rollout of a row: known, recorded, under way, or run now; or that the budget is spent.
 
         Raises:
@@ -318,7 +309,7 @@ class Bench:
             self._under_way[key] = None
             try:
                 outcome = await self._runner.run(example, number, state, sample, model, key)
-            except BudgetExceeded as error:
+            except errors.BudgetExceeded as error:
                 return error
             finally:
                 if ended := self._under_way.pop(key):
@@ -340,7 +331,7 @@ class Bench:
         """
         if outcome.fault == "fatal":
             cause = str(outcome.error).rstrip(".")
-            raise EvaluationError(
+            raise errors.EvaluationError(
                 f"row {example.id!r} failed for a reason that all rows share: {cause}. {self.advice}"
             ) from outcome.failure
         if outcome.feedback is not None:
@@ -375,7 +366,7 @@ class Bench:
         """
         rows, block = (
             self.validation if ids is None else tuple(ids),
-            check_int("race: block", block, error=TrainerError),
+            check_int("race: block", block, error=errors.TrainerError),
         )
         gains: list[float] = []
         for start in range(0, len(rows), block):
@@ -426,7 +417,7 @@ class Bench:
                 missing = self.validation if record is None else self._pool.missing(record)
                 if len(missing) <= self.room:
                     await self.evaluate(state, missing)
-        except BudgetExceeded:
+        except errors.BudgetExceeded:
             _LOG.info("the budget is spent: the best is chosen of what is known.")
 
     def finish_cost(self) -> int:
@@ -494,7 +485,7 @@ class Bench:
             EvaluationError: The model cannot be called at all: no key, no model.
             JournalError: The answer cannot be recorded.
         """
-        check_choice("bench.propose: path", path, [*self.targets], error=TrainerError)
+        check_choice("bench.propose: path", path, [*self.targets], error=errors.TrainerError)
         rollouts = [item for item in evidence if isinstance(item, Rollout)]
         items = [item for item in evidence if isinstance(item, FeedbackItem)]
         if rollouts:
@@ -506,11 +497,12 @@ class Bench:
             try:
                 value: Json = (await self.ask(self._proposer, inputs))["value"]
             except Exception as error:
-                if is_from_enclosing_limit(error) or isinstance(error, BudgetExceeded | JournalError | Paused):
+                ours = errors.BudgetExceeded | errors.JournalError | errors.Paused
+                if is_from_enclosing_limit(error) or isinstance(error, ours):
                     raise
-                if isinstance(error, AuthError | ConfigError | UnboundModelError):
+                if isinstance(error, errors.AuthError | errors.ConfigError | errors.UnboundModelError):
                     cause = str(error).rstrip(".")
-                    raise EvaluationError(f"the proposer cannot be asked: {cause}. {self.advice}") from error
+                    raise errors.EvaluationError(f"the proposer cannot be asked: {cause}. {self.advice}") from error
                 self.log("reflect", [path], "failed")
                 self._ledger.note_proposal(f"{type(error).__name__}: {error}")
                 return None
@@ -543,8 +535,8 @@ class Bench:
         Raises:
             TrainerError: An unknown word, or a path that is not a target.
         """
-        check_choice("bench.log: word", word, get_args(Word), error=TrainerError)
-        paths = [check_choice("bench.log: path", path, [*self.targets], error=TrainerError) for path in paths]
+        check_choice("bench.log: word", word, get_args(Word), error=errors.TrainerError)
+        paths = [check_choice("bench.log: path", path, [*self.targets], error=errors.TrainerError) for path in paths]
         line: dict[str, Json] = {
             "step": self.step,
             "operator": operator,
@@ -603,13 +595,13 @@ class _OutageCheck:
         if any(silent) and (many or sum(self._of_seed) > self._first / 2):
             failed = (rollout for rollout, is_silent in zip(rollouts, silent, strict=True) if is_silent)
             causes = dict.fromkeys(str(rollout.error).rstrip(".") for rollout in failed)
-            raise EvaluationError(
+            raise errors.EvaluationError(
                 f"step {step}: {self._faults} of {self._rows} rollouts on {split} rows say nothing about the program: "
                 f"{'; '.join([*causes][:3])}. {self._advice}"
             )
 
 
-async def _run_all(calls: Iterable[Callable[[], Awaitable[T | BudgetExceeded]]]) -> list[T]:
+async def _run_all(calls: Iterable[Callable[[], Awaitable[T | errors.BudgetExceeded]]]) -> list[T]:
     """Return the results of calls that run at once; where a budget is spent the others end first: they are paid for.
 
     Raises:
@@ -617,6 +609,6 @@ async def _run_all(calls: Iterable[Callable[[], Awaitable[T | BudgetExceeded]]])
     """
     results = await together(*calls)
     for result in results:
-        if isinstance(result, BudgetExceeded):
+        if isinstance(result, errors.BudgetExceeded):
             raise result
     return results

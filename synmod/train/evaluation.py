@@ -12,17 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
-from synmod import flow, leaves, lm
+from synmod import errors, flow, leaves, lm
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
-from synmod.errors import (
-    ArgumentError,
-    CallError,
-    DataError,
-    EvaluationError,
-    SchemaError,
-    SynmodWarning,
-    show_own_line,
-)
 from synmod.journal import Journal, Run, run_from
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, keep_partial
@@ -137,7 +128,7 @@ async def evaluate(
         executor,
     )
     if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        raise ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
+        raise errors.ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
     return await evaluate_rows(Runner(program, None if reward is None else reward_from(reward)), data, y, options)
 
 
@@ -165,10 +156,10 @@ class EvaluationOptions:
         leaves.check_int("evaluate: samples", self.samples)
         score = self.failure_score
         if score not in ("lowest", None) and not (type(score) in (int, float) and math.isfinite(score)):
-            raise ArgumentError(f"evaluate: failure_score is {score!r:.100}; give 'lowest', a number or None.")
+            raise errors.ArgumentError(f"evaluate: failure_score is {score!r:.100}; give 'lowest', a number or None.")
         if isinstance(self.max_errors, float):
             most = f"{self.max_errors!r}; give a number of runs, or a max_error_rate."
-            raise ArgumentError(f"evaluate: max_errors is {most}")
+            raise errors.ArgumentError(f"evaluate: max_errors is {most}")
         if self.max_errors is not None:
             leaves.check_int("evaluate: max_errors", self.max_errors, 0)
         if self.max_error_rate is not None:
@@ -188,7 +179,9 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
         options: As for `evaluate`.
     """
     if not is_source(data):
-        raise ArgumentError(f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs.")
+        raise errors.ArgumentError(
+            f"evaluate: the data is a {type(data).__name__}; give rows: (inputs, target), or inputs."
+        )
     program, reward, metrics = runner.program, runner.reward, Metrics(options.metrics)
     rows, output = await rows_to_score(data, y, program, builds=options.executor is None)
     checks = target_checks(output, reward, metrics.metrics)
@@ -221,7 +214,7 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
             outcome = "done"
         except _Stop as stop:
             outcome, partial = "failed", under_way.evaluation()
-            raise EvaluationError(f"evaluate: {stop}; {partial!r}", partial=partial) from under_way.cause
+            raise errors.EvaluationError(f"evaluate: {stop}; {partial!r}", partial=partial) from under_way.cause
         except BaseException as error:
             if leaves.is_cancellation(error):
                 keep_partial(under_way.evaluation())
@@ -383,7 +376,7 @@ class _Evaluator:
                 if result.error is None:
                     self._failed += 1
                     self.cause = self.cause or error
-                    result = replace(result, error=ExampleError.of(error, "", show_own_line(error)))
+                    result = replace(result, error=ExampleError.of(error, "", errors.show_own_line(error)))
         if result.usage is not NO_USAGE:
             self._usage = self._usage + result.usage
         if result.error is not None:
@@ -402,18 +395,18 @@ class _Evaluator:
             _Stop: All of a short set have failed, or a metric has no result and nothing has a score.
         """
         if not self._done:
-            raise ArgumentError("there is nothing to evaluate: the data set has no rows.")
+            raise errors.ArgumentError("there is nothing to evaluate: the data set has no rows.")
         if self._done == self._failed and not self._judged:
             self._stop(f"all {self._done} runs have failed" if self._done > 1 else "the only run has failed")
         if self._first_zero is not None and self._judged > 1 and self.runner.reward is not None:
             warn_of_zeros("evaluate", self.runner.reward, self._judged, self._first_zero)
         _, failure = self.metrics.results()
         if failure is not None:
-            fault = f"a metric has no result: {ExampleError.of(failure, '', show_own_line(failure))}"
+            fault = f"a metric has no result: {ExampleError.of(failure, '', errors.show_own_line(failure))}"
             if not self._judged:
                 self.cause = failure
                 self._stop(fault)
-            warnings.warn(f"evaluate: {fault}", SynmodWarning, stacklevel=3)
+            warnings.warn(f"evaluate: {fault}", errors.SynmodWarning, stacklevel=3)
 
     def evaluation(self) -> Evaluation:
         """Return the Evaluation so far, including runs that finished before an earlier one."""
@@ -470,14 +463,14 @@ def check_targets(rows: Sequence[Example], checks: Sequence[Check], reward: Rewa
         try:
             for check in checks if row.target is not None else ():
                 check(row.target)
-        except (SchemaError, CallError, DataError) as error:
+        except (errors.SchemaError, errors.CallError, errors.DataError) as error:
             place = f"row {number if row.id is None else row.id} ({as_json(row.inputs)!s:.60})"
             faults.setdefault(str(error), []).append(place)
     if faults:
-        raise DataError(list_faults(faults, len(rows), "have a target that cannot be scored"))
+        raise errors.DataError(list_faults(faults, len(rows), "have a target that cannot be scored"))
     if reward is not None and reward.needs_target and rows and all(row.target is None for row in rows):
         no_input = " A program that declares no input takes all columns as inputs: put sm.Input(Query) in front."
-        raise DataError(
+        raise errors.DataError(
             f"{reward.name} needs targets, and no row has one: give (inputs, target), fields of the output, or y=."
             + (no_input if leaves.is_object(rows[0].inputs) else "")
         )
@@ -551,11 +544,15 @@ class Evaluation:
         Source: paired bootstrap (Efron), as Koehn (2004) compares translations.
         """
         if not isinstance(other, Evaluation):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ArgumentError(f"compare: got a {type(other).__name__}; give another Evaluation of the same rows.")
+            raise errors.ArgumentError(
+                f"compare: got a {type(other).__name__}; give another Evaluation of the same rows."
+            )
         ours, theirs = self._scores(), other._scores()
         gains = [ours[example] - theirs[example] for example in ours if example in theirs]
         if not gains:
-            raise ArgumentError("compare: no example has a score in both evaluations (keep_results=True keeps them).")
+            raise errors.ArgumentError(
+                "compare: no example has a score in both evaluations (keep_results=True keeps them)."
+            )
         n, draw = len(gains), leaves.rng(seed, 0, "compare")
         means = sorted(math.fsum(draw.choices(gains, k=n)) / n for _ in range(_RESAMPLES))
         cut = int(_RESAMPLES * _TAIL)

@@ -9,20 +9,9 @@ from itertools import count, islice, starmap
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from synmod import leaves
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, parse_json, schema_of
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, notes_of
-from synmod.leaves import (
-    aio,
-    check_int,
-    checks_keywords,
-    close_generator,
-    did_you_mean,
-    dump_json,
-    frozen,
-    is_object,
-    leaves,
-    rng,
-)
 from synmod.module import Module
 
 from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, outputs_of, read_row, with_id
@@ -36,7 +25,7 @@ _AT_ONCE: Final = 500  # rows that are read before other tasks run
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-@checks_keywords
+@leaves.checks_keywords
 async def load_examples(
     source: Any,
     y: Any = None,
@@ -80,13 +69,13 @@ async def load_examples(
     Source: Keras data adapters, DSPy's `DataLoader`; differs: nothing is imported, all faults at once.
     """
     if limit is not None:
-        check_int("load_examples: limit", limit, 0)
+        leaves.check_int("load_examples: limit", limit, 0)
     records, renamed = await _read_records(source, limit), dict(rename or {})
     is_name = y is None or isinstance(y, str)
     fields = {} if is_name else {renamed.get(name, name): None for _, row in records for name in names_in(row)}
     names, targets = _names_or_rows(y, fields if records else None)
     if targets is not None and (len(targets) < len(records) or (limit is None and len(targets) > len(records))):
-        hint = did_you_mean(targets[0], fields) if targets and isinstance(targets[0], str) else ""
+        hint = leaves.did_you_mean(targets[0], fields) if targets and isinstance(targets[0], str) else ""
         raise ArgumentError(
             f"load_examples: {len(targets)} targets for {len(records)} rows; give one each, or names of fields.{hint}"
         )
@@ -116,14 +105,14 @@ async def read_examples(rows: Sequence[tuple[str, Any]], columns: Columns, *, ar
     notes: dict[str, None] = {}
     for number, (place, record) in enumerate(rows):
         if number % _AT_ONCE == _AT_ONCE - 1:
-            await aio.checkpoint()
+            await leaves.aio.checkpoint()
         try:
             if isinstance(record, Exception):
                 raise record
             example = columns.example(record)
-            for leaf in leaves(example.target) if are_json else ():
+            for leaf in leaves.leaves(example.target) if are_json else ():
                 if not isinstance(leaf, str):
-                    frozen({"target": leaf})  # which raises for what is not JSON
+                    leaves.frozen({"target": leaf})  # which raises for what is not JSON
             examples.append(example)
         except (DataError, SchemaError, ArgumentError) as error:
             faults.setdefault(str(error), []).append(place)
@@ -176,7 +165,7 @@ def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterato
             async for row in rows:
                 yield read_row(next(numbers), row, ids, columns)
         finally:
-            await close_generator(rows)
+            await leaves.close_generator(rows)
 
     return later() if isinstance(rows, AsyncIterable) else (read_row(next(numbers), row, ids, columns) for row in rows)
 
@@ -348,7 +337,7 @@ def _parse_line(line: str) -> Any:
 
 def _shape(json: Any) -> str:
     """Return what JSON is, in a few words."""
-    return f"an object of {', '.join(map(repr, json)):.100}" if is_object(json) else f"{json!r:.100}"
+    return f"an object of {', '.join(map(repr, json)):.100}" if leaves.is_object(json) else f"{json!r:.100}"
 
 
 def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
@@ -415,8 +404,8 @@ async def load_training_rows(
             stacklevel=3,
         )
     if shuffle:
-        rng(seed, 0, "train").shuffle(rows)
-    rng(seed, 0, "validation").shuffle(held_out)
+        leaves.rng(seed, 0, "train").shuffle(rows)
+    leaves.rng(seed, 0, "validation").shuffle(held_out)
     return rows, held_out
 
 
@@ -446,7 +435,7 @@ def split(
     strata: dict[str, list[list[int]]] = {}
     for members in groups.values():
         strata.setdefault(_stratum(rows[members[0]].target, closed), []).append(members)
-    order = rng(seed, 0, "split")
+    order = leaves.rng(seed, 0, "split")
     aside: set[int] = set()
     due = 0.0
     for name in sorted(strata):
@@ -466,7 +455,7 @@ def _stratum(target: Any, closed: str | None) -> str:
     if closed is None:
         return ""
     json = as_json(target)
-    return dump_json(json.get(closed) if is_object(json) else json)
+    return leaves.dump_json(json.get(closed) if leaves.is_object(json) else json)
 
 
 def _stratum_field(outputs: Any) -> str | None:

@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
+from synmod import leaves
 from synmod.blocks import Generator
 from synmod.data import DataModel, JsonDataModel, dump_json, problems
 from synmod.errors import StateError, TrainerError
-from synmod.leaves import (
-    Json,
-    KeyPath,
-    check_int,
-    check_number,
-    did_you_mean,
-    is_array,
-    is_object,
-    path_str,
-    snake_case,
-)
 from synmod.lm import LanguageModel, model_from
 from synmod.module import Module
 from synmod.registry import register_own, registered
@@ -131,12 +121,12 @@ class Optimizer(Module):
 
 def values_at(program: Module, paths: Container[str]) -> State:
     """Return the values that a program has at some paths, as texts."""
-    return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if path_str(path) in paths})
+    return State.of_leaves({path: leaf for path, leaf in state_of(program).items() if leaves.path_str(path) in paths})
 
 
 async def take_step(
     program: Module, optimizer: Optimizer, bench: Bench, feedback: FeedbackByPath, *, finish: bool = False
-) -> tuple[KeyPath, ...]:
+) -> tuple[leaves.KeyPath, ...]:
     """Take one step of an optimizer: program and optimizer change together, or not at all.
 
     Returns:
@@ -156,9 +146,9 @@ async def take_step(
     if not isinstance(after, Mapping):
         raise TrainerError(f"{method} returned {after!r:.100}; return a sm.State, or a dict of values by path.")
     after = after if isinstance(after, State) else before.replace(cast("Mapping[str, Any]", after))
-    for path in map(path_str, after):
+    for path in map(leaves.path_str, after):
         if path not in bench.targets:
-            near = did_you_mean(path, bench.targets)
+            near = leaves.did_you_mean(path, bench.targets)
             raise StateError(
                 f"{method} returned a value for {path!r}, which it may not change.{near} Its targets: "
                 f"{', '.join(bench.targets)}."
@@ -185,7 +175,7 @@ def optimizer_from(optimizer: Any, params: Mapping[str, Any] | None = None) -> O
             )
         return optimizer
     classes = {
-        snake_case(cls.__name__): cls
+        leaves.snake_case(cls.__name__): cls
         for cls in registered().values()
         if isinstance(cls, type) and issubclass(cls, Optimizer)
     }
@@ -196,7 +186,7 @@ def optimizer_from(optimizer: Any, params: Mapping[str, Any] | None = None) -> O
     if not isinstance(optimizer, str) or optimizer not in classes:
         raise TrainerError(
             f"optimizer is {optimizer!r:.100}, which is neither an Optimizer nor the name of one."
-            f"{did_you_mean(optimizer, classes)} There are: {', '.join(classes)}."
+            f"{leaves.did_you_mean(optimizer, classes)} There are: {', '.join(classes)}."
         )
     return classes[optimizer](**params or {})
 
@@ -220,7 +210,7 @@ def whole_number(optimizer: Optimizer, name: str, value: int, least: int | None 
     Raises:
         TrainerError: It is not a whole number of at least `least`.
     """
-    return check_int(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
+    return leaves.check_int(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
 
 
 def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0, most: float = inf) -> float:
@@ -229,7 +219,7 @@ def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0,
     Raises:
         TrainerError: It is not a number from `least` to `most`.
     """
-    return check_number(f"{type(optimizer).__name__}: {name}", value, least, most, error=TrainerError)
+    return leaves.check_number(f"{type(optimizer).__name__}: {name}", value, least, most, error=TrainerError)
 
 
 # -- asking a model for a better value ---------------------------------------------------------------------------------
@@ -332,25 +322,31 @@ class Proposer(Module):
         writer: Any = Generator(schema=schema, language_model=self.language_model, instructions=self.instructions.value)
         return await writer(question)
 
-    def reply_descriptions(self, current: Json) -> tuple[str, str]:
+    def reply_descriptions(self, current: leaves.Json) -> tuple[str, str]:
         """Return what the model reads about `reason` and `value`: the latter with the number of characters allowed."""
         most = f"at most {most_characters(self, current):.0f} characters"
         return "what went wrong, and what to change", f"the whole text or JSON that replaces `current`, {most}"
 
 
-def most_characters(proposer: Module, current: Json) -> float:
+def most_characters(proposer: Module, current: leaves.Json) -> float:
     """Return how many characters a value in place of another may have, as `characters_of` counts them."""
     growth, most = getattr(proposer, "max_growth", 2.0), getattr(proposer, "max_length", 6000)
     return max(most, growth * characters_of(current))
 
 
-def characters_of(value: Json) -> int:
+def characters_of(value: leaves.Json) -> int:
     """Return the length of a text, or of the JSON of another value."""
     return len(value if isinstance(value, str) else dump_json(value))
 
 
 def proposer_inputs(
-    bench: Bench, state: State, path: str, records: Sequence[Json], accepted: Any = (), tried: Any = (), hint: str = ""
+    bench: Bench,
+    state: State,
+    path: str,
+    records: Sequence[leaves.Json],
+    accepted: Any = (),
+    tried: Any = (),
+    hint: str = "",
 ) -> JsonDataModel[Any]:
     """Return what a proposer receives about one target.
 
@@ -379,13 +375,15 @@ def proposer_inputs(
     return JsonDataModel[Any](inputs, data_model=ReflectionInputs)
 
 
-def _cut(value: Json) -> str:
+def _cut(value: leaves.Json) -> str:
     """Return the first characters of a value as text."""
     text = value if isinstance(value, str) else dump_json(value)
     return text if len(text) <= _CUT else f"{text[:_CUT]}..."
 
 
-def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Json] = ()) -> list[dict[str, Json]]:
+def records_of(
+    items: Sequence[FeedbackItem], best: float, expected: Sequence[leaves.Json] = ()
+) -> list[dict[str, leaves.Json]]:
     """Return feedback as records for a proposer: failing ones first, at most 12, 24,000 characters together.
 
     Args:
@@ -397,13 +395,13 @@ def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Js
     def score(item: FeedbackItem) -> float:
         return best if item.feedback.score is None else item.feedback.score
 
-    records: list[dict[str, Json]] = []
+    records: list[dict[str, leaves.Json]] = []
     room = _MOST_CHARACTERS
     for item in sorted(items, key=score)[:_MOST_RECORDS]:
         target = item.feedback.target
         if target is None and item.row < len(expected):
             target = expected[item.row]
-        record: dict[str, Json] = {
+        record: dict[str, leaves.Json] = {
             "inputs": _without_media(item.inputs),
             "outputs": _without_media(item.outputs),
             "expected": _without_media(target),
@@ -417,16 +415,16 @@ def records_of(items: Sequence[FeedbackItem], best: float, expected: Sequence[Js
     return records
 
 
-def _without_media(json: Json) -> Json:
+def _without_media(json: leaves.Json) -> leaves.Json:
     """Return JSON with a word in place of images, sounds and files, whose base64 tells a proposer nothing."""
-    if is_object(json):
+    if leaves.is_object(json):
         if {*json} == _MEDIA:
             return f"({json['media_type'] or 'image'})"
         return {name: _without_media(part) for name, part in json.items()}
-    return [*map(_without_media, json)] if is_array(json) else json
+    return [*map(_without_media, json)] if leaves.is_array(json) else json
 
 
-def copies_prompt(value: Json, proposer: Module, current: Json, texts: Iterable[str]) -> bool:
+def copies_prompt(value: leaves.Json, proposer: Module, current: leaves.Json, texts: Iterable[str]) -> bool:
     """Whether a value is a text of the prompt that asked for it: one or more whole sentences, whatever their case.
 
     Args:
@@ -453,7 +451,7 @@ def _words(text: str) -> str:
 
 
 def fault_of_proposal(
-    proposer: Module, target: Target, value: Json, current: Json, hint: str
+    proposer: Module, target: Target, value: leaves.Json, current: leaves.Json, hint: str
 ) -> tuple[Literal["invalid", "duplicate"], str] | None:
     """Return why a proposed value cannot be used: a word for `bench.log`, and a reason; None where it can."""
     most, length = most_characters(proposer, current), characters_of(value)

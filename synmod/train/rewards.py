@@ -17,37 +17,10 @@ from operator import mul
 from types import NoneType
 from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
 
+from synmod import data, leaves
 from synmod.blocks import Generator
-from synmod.data import (
-    DataModel,
-    JsonDataModel,
-    Score,
-    SymbolicDataModel,
-    declare,
-    normalize_score,
-    ops,
-    parts_of,
-    portable,
-    schema_of,
-    symbol,
-)
 from synmod.errors import ArgumentError, CallError, ConfigError, DataError, SchemaError, SynmodWarning, TrainerError
 from synmod.flow import map_concurrently
-from synmod.leaves import (
-    LEAF,
-    check_choice,
-    check_int,
-    did_you_mean,
-    dump_json,
-    is_array,
-    is_object,
-    json_equal,
-    kind_of,
-    leaves,
-    leaves_with_path,
-    snake_case,
-    thaw,
-)
 from synmod.lm import EmbeddingModel, LanguageModel, current_sample, resolve_embedding_model, sample_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
@@ -74,7 +47,7 @@ def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
     entry = table.get(name) or lookup(name)
     if entry is None:
         names = ", ".join(map(repr, table))
-        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {names}.{did_you_mean(name, table)}")
+        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {names}.{leaves.did_you_mean(name, table)}")
     return entry() if isinstance(entry, type) else entry
 
 
@@ -97,13 +70,13 @@ def fields_to_compare(
     """
     if y_true is None:
         raise CallError(f"{who}: there is no target.")
-    if not isinstance(y_pred, (JsonDataModel, DataModel, NoneType)):
-        if kind_of(y_pred) != LEAF:
+    if not isinstance(y_pred, (data.JsonDataModel, data.DataModel, NoneType)):
+        if leaves.kind_of(y_pred) != leaves.LEAF:
             return _parts_to_compare(who, y_true, y_pred, in_mask, out_mask)
         raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of data models.")
     outputs, expected = _apply_masks(y_pred, in_mask, out_mask), _target(y_true, y_pred, in_mask, out_mask)
-    names = ["output"] if outputs is None else parts_of(schema_of(outputs)).fields
-    return _by_field(who, expected, y_true, names), {} if outputs is None else thaw(outputs)
+    names = ["output"] if outputs is None else data.parts_of(data.schema_of(outputs)).fields
+    return _by_field(who, expected, y_true, names), {} if outputs is None else leaves.thaw(outputs)
 
 
 def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> dict[str, Any]:
@@ -112,7 +85,7 @@ def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> d
     Raises:
         CallError: No field of the target counts, or a label could be the value of several fields.
     """
-    if not is_object(expected):
+    if not leaves.is_object(expected):
         if len(names) != 1:
             raise CallError(
                 f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(names)}; write "
@@ -120,7 +93,7 @@ def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> d
             )
         return dict.fromkeys(names, expected)
     if not expected:
-        raise CallError(f"{who}: no field of the target counts; it has {', '.join(thaw(target)) or 'none'}.")
+        raise CallError(f"{who}: no field of the target counts; it has {', '.join(leaves.thaw(target)) or 'none'}.")
     return expected
 
 
@@ -149,23 +122,23 @@ def _parts_to_compare(
 
 def _targets_by_name(who: str, targets: Any, outputs: Any) -> dict[str, Any]:
     """Return the parts of a target by the names of the outputs (CallError: it has others)."""
-    if [path for path, _ in leaves_with_path(targets)] != [path for path, _ in leaves_with_path(outputs)]:
+    if [path for path, _ in leaves.leaves_with_path(targets)] != [path for path, _ in leaves.leaves_with_path(outputs)]:
         raise CallError(
             f"{who}: the output is a {type(outputs).__name__} of {', '.join(names_of(outputs))}, and the target "
             f"{targets!r:.100} is not; give a part for each."
         )
-    return dict(zip(names_of(outputs), leaves(targets), strict=True))
+    return dict(zip(names_of(outputs), leaves.leaves(targets), strict=True))
 
 
 def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any]:
     """Return several outputs, or their symbols, by name, as far as masks leave them (SchemaError: one names none)."""
-    parts = dict(zip(names_of(outputs), leaves(outputs), strict=True))
+    parts = dict(zip(names_of(outputs), leaves.leaves(outputs), strict=True))
     masks = [None if mask is None else [mask] if isinstance(mask, str) else [*mask] for mask in (in_mask, out_mask)]
     for name in (name for mask in masks for name in mask or ()):
         if name not in parts:
             raise SchemaError(
                 f"{who}: The mask {name!r} matches none of several outputs: {', '.join(parts)}."
-                f"{did_you_mean(name, parts)}"
+                f"{leaves.did_you_mean(name, parts)}"
             )
     included, excluded = masks
     names = [name for name in parts if included is None or name in included]
@@ -188,12 +161,12 @@ def target_checker(
         SchemaError: The output has no such field, or a value that it cannot have, or a mask names nothing.
         CallError: As `fields_to_compare`.
     """
-    if isinstance(outputs, SymbolicDataModel):
+    if isinstance(outputs, data.SymbolicDataModel):
         try:
             counted = _apply_masks(outputs, in_mask, out_mask)
         except SchemaError as error:
             raise SchemaError(f"{who}: {error}", error.errors) from None
-        names, reader = parts_of(schema_of(counted)).fields, Targets(counted)
+        names, reader = data.parts_of(data.schema_of(counted)).fields, Targets(counted)
 
         def check(target: Any) -> None:
             expected = _by_field(who, _target(target, outputs, in_mask, out_mask), target, names)
@@ -205,7 +178,7 @@ def target_checker(
                     raise SchemaError(f"{who}: {error}") from None
 
         return check
-    if outputs is None or kind_of(outputs) == LEAF:
+    if outputs is None or leaves.kind_of(outputs) == leaves.LEAF:
         return lambda _: None
     checks = {
         name: target_checker(f"{who}: {name}", part, is_exact=is_exact)
@@ -222,11 +195,11 @@ def target_checker(
 
 def _target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
     """Return the fields of a target that the masks leave, as plain JSON; without an output, by its own fields."""
-    json: Any = thaw(y_true)
-    if not is_object(json) or (in_mask is None and out_mask is None):
+    json: Any = leaves.thaw(y_true)
+    if not leaves.is_object(json) or (in_mask is None and out_mask is None):
         return json
-    schema = {**_OPEN, "properties": dict.fromkeys(json, _ANY)} if y_pred is None else schema_of(y_pred)
-    return thaw(_apply_masks(JsonDataModel.of(json, schema), in_mask, out_mask))
+    schema = {**_OPEN, "properties": dict.fromkeys(json, _ANY)} if y_pred is None else data.schema_of(y_pred)
+    return leaves.thaw(_apply_masks(data.JsonDataModel.of(json, schema), in_mask, out_mask))
 
 
 def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
@@ -236,8 +209,10 @@ def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, 
         SchemaError: A mask names nothing; has the fields and 'Did you mean'.
     """
     try:
-        counted = _apply_masks(symbol(declare(output_schema)), in_mask, out_mask)
-        return counted if target_schema is None else _apply_masks(symbol(declare(target_schema)), in_mask, None)
+        counted = _apply_masks(data.symbol(data.declare(output_schema)), in_mask, out_mask)
+        return (
+            counted if target_schema is None else _apply_masks(data.symbol(data.declare(target_schema)), in_mask, None)
+        )
     except SchemaError as error:
         raise SchemaError(f"{who}: {error}", error.errors) from None
 
@@ -248,21 +223,21 @@ def _check_known(who: str, output: Targets, names: Iterable[str]) -> None:
         new = {unknown[0]: next(iter(output.fields))} if len(output.fields) == 1 else "{...}"
         raise SchemaError(
             f"{who}: no output has the field {unknown[0]!r} of the target; it has {', '.join(output.fields)}."
-            f"{did_you_mean(unknown[0], output.fields)} in_mask=[...] names what counts, "
+            f"{leaves.did_you_mean(unknown[0], output.fields)} in_mask=[...] names what counts, "
             f"sm.load_examples(rename={new}) gives columns other names."
         )
 
 
 def _apply_masks(x: Any, in_mask: Any, out_mask: Any) -> Any:
     """Return a value or symbol with the fields that the masks leave."""
-    x = x if in_mask is None else ops.in_mask(x, in_mask)
-    return x if out_mask is None else ops.out_mask(x, out_mask)
+    x = x if in_mask is None else data.ops.in_mask(x, in_mask)
+    return x if out_mask is None else data.ops.out_mask(x, out_mask)
 
 
 def _shown(name: str, expected: Any, actual: Any) -> str:
     """Return the expected and the actual value of a field as text."""
-    text = "nothing" if actual is _ABSENT else f"{dump_json(actual):.{_SHOWN}}"
-    return f"{name}: expected {dump_json(expected):.{_SHOWN}}, got {text}"
+    text = "nothing" if actual is _ABSENT else f"{leaves.dump_json(actual):.{_SHOWN}}"
+    return f"{name}: expected {leaves.dump_json(expected):.{_SHOWN}}, got {text}"
 
 
 def _mean_of(scores: Mapping[str, float], expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Feedback:
@@ -273,9 +248,9 @@ def _mean_of(scores: Mapping[str, float], expected: Mapping[str, Any], actual: M
 
 def normal(json: Any, *, is_text: bool = False) -> Any:
     """Return JSON in which whole numbers are ints, and with `is_text` strings differ by their words alone."""
-    if is_object(json):
+    if leaves.is_object(json):
         return {name: normal(value, is_text=is_text) for name, value in json.items()}
-    if is_array(json):
+    if leaves.is_array(json):
         return [normal(value, is_text=is_text) for value in json]
     if isinstance(json, str) and is_text:
         return " ".join(unicodedata.normalize("NFKC", json).casefold().split()).rstrip(_END)
@@ -285,13 +260,13 @@ def normal(json: Any, *, is_text: bool = False) -> Any:
 def equal_fields(expected: Mapping[str, Any], actual: Mapping[str, Any], *, is_text: bool = False) -> dict[str, float]:
     """Return 1 for each expected field that is equal, else 0; `1` and `1.0` are equal, `1` and `true` are not."""
     expected, actual = normal(expected, is_text=is_text), normal(actual, is_text=is_text)
-    return {name: float(name in actual and json_equal(value, actual[name])) for name, value in expected.items()}
+    return {name: float(name in actual and leaves.json_equal(value, actual[name])) for name, value in expected.items()}
 
 
 def _words(name: str, json: Any) -> Iterator[tuple[str, str]]:
     """Yield each word of a field, with the name of the field."""
-    if is_object(json) or is_array(json):
-        for part in json.values() if is_object(json) else json:
+    if leaves.is_object(json) or leaves.is_array(json):
+        for part in json.values() if leaves.is_object(json) else json:
             yield from _words(name, part)
     elif json is not None:
         text = unicodedata.normalize("NFKC", str(json)).casefold()
@@ -384,8 +359,10 @@ class Reward(Module):
         Raises:
             SchemaError: No output has a field that every target has.
         """
-        if self._compares is not None and isinstance(outputs, SymbolicDataModel):
-            counted = parts_of(schema_of(_apply_masks(symbol(declare(label_schema)), self.in_mask, self.out_mask)))
+        if self._compares is not None and isinstance(outputs, data.SymbolicDataModel):
+            counted = data.parts_of(
+                data.schema_of(_apply_masks(data.symbol(data.declare(label_schema)), self.in_mask, self.out_mask))
+            )
             needed = [name for name, part in counted.fields.items() if name in counted.required or "default" in part]
             _check_known(self.name, Targets(outputs), needed)
 
@@ -456,8 +433,8 @@ class ExactMatch(Reward):
         **options: Unpack[RewardOptions],
     ) -> None:
         super().__init__(**options)
-        self.normalize = check_choice("ExactMatch: normalize", normalize, (None, "text"), error=ConfigError)
-        self.reduce = check_choice("ExactMatch: reduce", reduce, ("all", "mean"), error=ConfigError)
+        self.normalize = leaves.check_choice("ExactMatch: normalize", normalize, (None, "text"), error=ConfigError)
+        self.reduce = leaves.check_choice("ExactMatch: reduce", reduce, ("all", "mean"), error=ConfigError)
 
     @property
     def _compares(self) -> Literal["exactly", "closely"]:
@@ -494,7 +471,7 @@ class TokenF1(Reward):
 
     def __init__(self, kind: Literal["f1", "precision", "recall"] = "f1", **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
-        self.kind = check_choice("TokenF1: kind", kind, ("f1", "precision", "recall"), error=ConfigError)
+        self.kind = leaves.check_choice("TokenF1: kind", kind, ("f1", "precision", "recall"), error=ConfigError)
 
     @property
     def _compares(self) -> Literal["closely"]:
@@ -602,7 +579,7 @@ class CosineSimilarity(Reward):
         expected, actual = self.fields(y_true, y_pred)
         names = [name for name in expected if name in actual]
         values = [fields[name] for fields in (expected, actual) for name in names]
-        texts = [value if isinstance(value, str) else dump_json(value) for value in values]
+        texts = [value if isinstance(value, str) else leaves.dump_json(value) for value in values]
         vectors = (await self.embedding_model(texts)).vectors
         pairs = zip(names, vectors, vectors[len(names) :], strict=False)
         scores = {name: _cosine(*vectors_of_field) for name, *vectors_of_field in pairs}
@@ -670,16 +647,16 @@ class LMAsJudge(Reward):
         language_model: LanguageModel | str | None = None,
         instructions: str | None = None,
         rubric: Sequence[str] = (),
-        scale: type[Enum] = Score,
+        scale: type[Enum] = data.Score,
         samples: int = 1,
         **options: Unpack[RewardOptions],
     ) -> None:
         super().__init__(**options)
         if isinstance(rubric, str):
             raise ConfigError(f"LMAsJudge: rubric is {rubric!r:.100}; write a list of criteria.")
-        check_int("LMAsJudge: samples", samples, error=ConfigError)
+        leaves.check_int("LMAsJudge: samples", samples, error=ConfigError)
         try:
-            normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            data.normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         except DataError as error:
             raise ConfigError(f"LMAsJudge: scale: {error}") from None
         self.scale, self.samples = scale, samples
@@ -702,7 +679,7 @@ class LMAsJudge(Reward):
         masks = (self.in_mask, self.out_mask)
         values = {"inputs": inputs, "outputs": _apply_masks(y_pred, *masks), "target": _target(y_true, y_pred, *masks)}
         fields = {name: list(x) if isinstance(x, tuple) else x for name, x in values.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
-        question = JsonDataModel.of(thaw(fields), _schema_of_values(cast("dict[str, Any]", fields)))
+        question = data.JsonDataModel.of(leaves.thaw(fields), _schema_of_values(cast("dict[str, Any]", fields)))
         first = current_sample() * self.samples
 
         async def draw(number: int) -> Any:
@@ -712,7 +689,7 @@ class LMAsJudge(Reward):
         async with map_concurrently(draw, range(self.samples), concurrency=self.samples, progress=False) as draws:
             verdicts = [verdict async for verdict in draws]
         critiques = dict.fromkeys(verdict["critique"] for verdict in verdicts)
-        scores = [normalize_score(verdict["score"], self.scale) for verdict in verdicts]
+        scores = [data.normalize_score(verdict["score"], self.scale) for verdict in verdicts]
         return Feedback(math.fsum(scores) / len(scores), "\n".join(filter(None, critiques)) or None)
 
 
@@ -721,8 +698,8 @@ def _schema_of_values(values: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: {"description": _JUDGED[name]} for name in values}
     definitions = dict[str, Any]()
     for name, x in values.items():
-        if isinstance(x, JsonDataModel) and '"media_type"' in dump_json(x):
-            schema = dict(portable(schema_of(x)))
+        if isinstance(x, data.JsonDataModel) and '"media_type"' in leaves.dump_json(x):
+            schema = dict(data.portable(data.schema_of(x)))
             own = dict(schema.pop("$defs", {}))
             if all(definitions.get(key, part) == part for key, part in own.items()):
                 definitions |= own
@@ -877,7 +854,8 @@ class Weighted(Reward):
 
 
 _NAMED: Final[dict[str, type[Reward]]] = {
-    snake_case(kind.__name__): kind for kind in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
+    leaves.snake_case(kind.__name__): kind
+    for kind in (ExactMatch, TokenF1, NumericCloseness, CosineSimilarity, LMAsJudge)
 }
 
 

@@ -6,20 +6,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
+from synmod import data
 from synmod.cache import key_of
-from synmod.data import (
-    DataModel,
-    JsonDataModel,
-    Schema,
-    SymbolicDataModel,
-    is_valid,
-    label,
-    parse_json,
-    parts_of,
-    plain_json,
-    schema_of,
-    symbol,
-)
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.journal import as_json
 from synmod.leaves import SEQUENCE, did_you_mean, empty_object, is_object, kind_of, leaves, thaw
@@ -81,7 +69,7 @@ def input_names(program: Module) -> list[str]:
         nest = input_declaration(program)
         if is_object(nest):
             return [str(name) for name in nest]
-        return [label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
+        return [data.label(leaf) or f"input_{number}" for number, leaf in enumerate(leaves(nest))]
     return [parameter.name for parameter in _parameters(program)] or ["inputs"]
 
 
@@ -90,7 +78,7 @@ def input_symbols(program: Module) -> Any:
     declared, parameters = input_declaration(program), _parameters(program)
     if own_inputs_of(program) or len(parameters) < 2 or kind_of(declared) == SEQUENCE:
         return declared
-    return [None if p.model is None else symbol(schema_of(p.model), p.model) for p in parameters]
+    return [None if p.model is None else data.symbol(data.schema_of(p.model), p.model) for p in parameters]
 
 
 def _parameters(program: Module) -> list[Any]:
@@ -102,7 +90,7 @@ def defaults_of(program: Module) -> dict[str, Any]:
     """Return the value of each input that a row may leave out: the default of a parameter, or None."""
     names, own = input_names(program), leaves(own_inputs_of(program))
     if own:
-        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
+        origins = [(name, data.symbol._origin) for name, data.symbol in zip(names, own, strict=True)]
         return {name: None for name, origin in origins if origin is not None and origin.optional}
     call = program._record.declaration.call
     optional = [p for p in call.positional if p.takes_none or not p.required]
@@ -127,7 +115,7 @@ async def outputs_of(program: Module | None, first: Any = None, *, builds: bool 
         inputs = leaves(input_symbols(program))
         if not inputs or None in inputs:
             inputs = leaves(first)
-        kinds = DataModel | JsonDataModel | SymbolicDataModel
+        kinds = data.DataModel | data.JsonDataModel | data.SymbolicDataModel
         if builds and inputs and all(isinstance(value, kinds) for value in inputs):
             return await build(program, *inputs)
     return None
@@ -144,9 +132,9 @@ def inputs_for(program: Module, example: Example) -> Any:
         SchemaError: The JSON does not satisfy the declared schema.
     """
     inputs = example.inputs
-    if type(inputs) is JsonDataModel:  # hot: most rows
+    if type(inputs) is data.JsonDataModel:  # hot: most rows
         return cast("Any", inputs)
-    parts, kinds = leaves(inputs), JsonDataModel | DataModel | SymbolicDataModel | None
+    parts, kinds = leaves(inputs), data.JsonDataModel | data.DataModel | data.SymbolicDataModel | None
     are_models = bool(parts) and all(isinstance(part, kinds) for part in parts)
     is_wrapped = are_models or isinstance(inputs, PositionalInputs)
     if is_wrapped and not is_object(inputs):
@@ -169,15 +157,15 @@ def inputs_for(program: Module, example: Example) -> Any:
 
 def wrap_inputs(declared: Any, inputs: Any) -> Any:
     """Return JSON wrapped where `declared` has a symbol; the program itself checks the rest."""
-    if inputs is None or isinstance(inputs, JsonDataModel | DataModel):
+    if inputs is None or isinstance(inputs, data.JsonDataModel | data.DataModel):
         return cast("Any", inputs)
-    if isinstance(declared, SymbolicDataModel):
+    if isinstance(declared, data.SymbolicDataModel):
         declaration: Any = {"data_model": declared._model} if declared._model else {"schema": declared._schema}
-        return JsonDataModel(plain_json(inputs), **declaration)
+        return data.JsonDataModel(data.plain_json(inputs), **declaration)
     if is_object(declared) and is_object(inputs):
         return {name: wrap_inputs(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
-        return [wrap_inputs(symbol, part) for symbol, part in zip(declared, inputs, strict=False)]
+        return [wrap_inputs(data.symbol, part) for data.symbol, part in zip(declared, inputs, strict=False)]
     return inputs
 
 
@@ -188,10 +176,10 @@ def wrap_input(declared: Any, value: Any) -> Any:
         declared: The symbol of the input.
         value: JSON, a data model, or a record: a pydantic model, dataclass or named tuple.
     """
-    if isinstance(value, DataModel | JsonDataModel | None) or is_object(value):
+    if isinstance(value, data.DataModel | data.JsonDataModel | None) or is_object(value):
         return wrap_inputs(declared, value)
     record = read_fields(value)
-    names = declared.keys() if isinstance(declared, SymbolicDataModel) else ()
+    names = declared.keys() if isinstance(declared, data.SymbolicDataModel) else ()
     if len(names) == 1 and not (is_object(record) and names[0] in record):
         return wrap_inputs(declared, {names[0]: value})
     return wrap_inputs(declared, record)
@@ -260,9 +248,9 @@ def check_id(name: str | None, ids: set[str]) -> None:
 
 def names_in(row: Any) -> Iterable[str]:
     """Return the names of a row's fields; nothing if it is not a record."""
-    if isinstance(row, JsonDataModel):
+    if isinstance(row, data.JsonDataModel):
         return row.keys()
-    if isinstance(row, DataModel):
+    if isinstance(row, data.DataModel):
         return type(row).model_fields
     row = row if isinstance(row, Example) else read_fields(row)
     return map(str, cast("Mapping[Any, Any]", row)) if isinstance(row, Mapping) else ()
@@ -301,8 +289,8 @@ class Columns:
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None
         self._defaults = defaults_of(program) if program and by_name else {}
-        several = {name: schema_of(part) for name, part in self._symbols.items() if part is not None}
-        self._fields: dict[str, Schema | None] = {**dict.fromkeys(self._symbols), **several}
+        several = {name: data.schema_of(part) for name, part in self._symbols.items() if part is not None}
+        self._fields: dict[str, data.Schema | None] = {**dict.fromkeys(self._symbols), **several}
         self._required = [name for name in self._symbols if name not in self._defaults]
         if not by_name:
             self._read_single(next(iter(leaves(nest)), None))
@@ -312,11 +300,11 @@ class Columns:
             self._sole = copy(self)
             self._sole._read_single(self._symbols[self._required[0]])
 
-    def _read_single(self, single: SymbolicDataModel | None) -> None:
+    def _read_single(self, single: data.SymbolicDataModel | None) -> None:
         """Read rows by the fields of one input."""
         self._single, self._symbols, self._defaults, self._sole = single, {}, {}, None
         self._fields = {**fields_of(single)}
-        self._required = [] if single is None else [*parts_of(schema_of(single)).required]
+        self._required = [] if single is None else [*data.parts_of(data.schema_of(single)).required]
 
     def example(self, row: Any) -> Example:
         """Return a row as an example: inputs as data models, its target read by what the program returns.
@@ -330,7 +318,7 @@ class Columns:
         row = self._by_name(row)
         pair: tuple[Any, Any] = pair_of(cast("Any", row)) if isinstance(row, tuple) else (row, _ABSENT)
         inputs, target = self._by_name(pair[0]), pair[1]
-        if isinstance(inputs, DataModel | JsonDataModel):
+        if isinstance(inputs, data.DataModel | data.JsonDataModel):
             if self._is_input(inputs, has_target=target is not _ABSENT):
                 return Example(None, inputs, None if target is _ABSENT else self.targets.read(target))
             inputs = as_json(inputs)
@@ -355,7 +343,7 @@ class Columns:
         if record is value or not is_object(record):
             return value
         if not self._fields:
-            is_pair = isinstance(next(iter(record.values()), None), DataModel | JsonDataModel)
+            is_pair = isinstance(next(iter(record.values()), None), data.DataModel | data.JsonDataModel)
             return value if is_pair else record
         names = {self._rename.get(name, name) for name in record}
         return record if self._is_record(record) or not names.isdisjoint(self._fields) else value
@@ -465,13 +453,13 @@ class Columns:
             schema = self._fields.get(name) or self.targets.fields.get(name)
             if cell not in _EMPTY if isinstance(cell, str | None) else True:
                 fields[name] = cell if schema is None else _read_cell(cell, schema, self._only_field(name))
-            elif schema is None or is_valid(schema, None):
+            elif schema is None or data.is_valid(schema, None):
                 fields[name] = cell if schema is None else None
-            elif (name in self._required and name in self._fields) or (cell == "" and is_valid(schema, "")):
+            elif (name in self._required and name in self._fields) or (cell == "" and data.is_valid(schema, "")):
                 fields[name] = cell
         return fields
 
-    def _only_field(self, name: str) -> Schema | None:
+    def _only_field(self, name: str) -> data.Schema | None:
         """Return the schema of the only field of an input or output that is named, among several of them."""
         parts = self.targets.parts
         fields = (
@@ -486,7 +474,7 @@ class Columns:
                 twin = twin_of(name, fields)
                 rename = f" Rename it: sm.load_examples(rename={{{twin!r}: {name!r}}})." if twin else ""
                 names = ", ".join(map(repr, fields)) or "none"
-                form = _row_form(fields, {name: fields_of(symbol) for name, symbol in self._symbols.items()})
+                form = _row_form(fields, {name: fields_of(data.symbol) for name, data.symbol in self._symbols.items()})
                 remedy = form or did_you_mean(name, fields) + rename
                 raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
@@ -519,7 +507,7 @@ class Columns:
                 values = {**self._defaults, **inputs}
                 if missing := [name for name in self._symbols if name not in values]:
                     raise DataError(f"there is no input {missing[0]!r}.")
-                return {name: wrap_input(symbol, values[name]) for name, symbol in self._symbols.items()}
+                return {name: wrap_input(data.symbol, values[name]) for name, data.symbol in self._symbols.items()}
         return inputs if self._single is None else wrap_input(self._single, inputs)
 
 
@@ -538,7 +526,7 @@ _BOOLS: Final = {"yes": True, "no": False, "1": True, "0": False, "1.0": True, "
 """What tables write for true and false, beside these words themselves."""
 
 
-def _read_cell(cell: Any, schema: Schema, only: Schema | None) -> Any:
+def _read_cell(cell: Any, schema: data.Schema, only: data.Schema | None) -> Any:
     """Return a text by the schema of its field: as it is where that allows it, else as JSON, where it is some.
 
     Args:
@@ -548,20 +536,20 @@ def _read_cell(cell: Any, schema: Schema, only: Schema | None) -> Any:
         only: That of the only field in it, for which a bare value may stand.
     """
     word = _BOOLS.get(str(cell).strip().lower())
-    if word is not None and is_valid(schema, word) and not is_valid(schema, cell):
+    if word is not None and data.is_valid(schema, word) and not data.is_valid(schema, cell):
         return word
-    if isinstance(cell, float) and cell.is_integer() and not is_valid(schema, cell + 0.5):
+    if isinstance(cell, float) and cell.is_integer() and not data.is_valid(schema, cell + 0.5):
         return int(cell)  # pandas has no whole numbers in a column with empty cells
-    if not isinstance(cell, str) or is_valid(schema, cell):
+    if not isinstance(cell, str) or data.is_valid(schema, cell):
         return cell
     if only is not None and (value := _read_cell(cell, only, None)) is not cell:
         return value
     for written in (cell, cell.strip().lower()):
         try:
-            value = parse_json(written)
+            value = data.parse_json(written)
         except ValueError:
             continue
-        if is_valid(schema, value):
+        if data.is_valid(schema, value):
             return value
     return cell
 
