@@ -398,7 +398,7 @@ async def load_training_rows(
     both = {digest_of(row.inputs) for row in rows} & {digest_of(row.inputs) for row in held_out}
     if both:
         warnings.warn(
-            f"{len(both)} rows appear in both the training and the validation data: memorised "
+            f"{len(both)} rows have equal inputs in the training and the validation data: memorised "
             "examples inflate the validation score.",
             SynmodWarning,
             stacklevel=3,

@@ -77,7 +77,7 @@ def read_rows(train: Any, eval_data: Any) -> Rows:
     for batch in batches.batches_of([] if eval_data is None else eval_data):
         _read(batches.rows_of(batch, filling=False), validation)
     if not validation:
-        message = "No validation rows were given: candidates are compared on the training rows."
+        message = "There are no validation rows: candidates are compared on the training rows."
         warnings.warn(message, errors.SynmodWarning, stacklevel=4)
     order = None
     if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read

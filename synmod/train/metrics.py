@@ -13,16 +13,9 @@ from synmod.leaves import Json, check_choice, check_int, check_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
-from .rewards import (
-    REWARD_ARGUMENTS,
-    check_masks,
-    equal_fields,
-    fields_to_compare,
-    normal,
-    resolve_name,
-    target_checker,
-)
+from .rewards import REWARD_ARGUMENTS, resolve_name
 from .rollouts import ExampleResult
+from .targets import check_masks, equal_fields, fields_to_compare, normal, target_checker
 
 METRIC_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """What objects that are fed row by row may take by parameter name."""

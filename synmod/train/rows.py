@@ -90,7 +90,7 @@ def defaults_of(program: Module) -> dict[str, Any]:
     """Return the value of each input that a row may leave out: the default of a parameter, or None."""
     names, own = input_names(program), leaves(own_inputs_of(program))
     if own:
-        origins = [(name, data.symbol._origin) for name, data.symbol in zip(names, own, strict=True)]
+        origins = [(name, symbol._origin) for name, symbol in zip(names, own, strict=True)]
         return {name: None for name, origin in origins if origin is not None and origin.optional}
     call = program._record.declaration.call
     optional = [p for p in call.positional if p.takes_none or not p.required]
@@ -165,7 +165,7 @@ def wrap_inputs(declared: Any, inputs: Any) -> Any:
     if is_object(declared) and is_object(inputs):
         return {name: wrap_inputs(declared.get(name), part) for name, part in inputs.items()}
     if kind_of(declared) == kind_of(inputs) == SEQUENCE:
-        return [wrap_inputs(data.symbol, part) for data.symbol, part in zip(declared, inputs, strict=False)]
+        return [wrap_inputs(symbol, part) for symbol, part in zip(declared, inputs, strict=False)]
     return inputs
 
 
@@ -474,7 +474,7 @@ class Columns:
                 twin = twin_of(name, fields)
                 rename = f" Rename it: sm.load_examples(rename={{{twin!r}: {name!r}}})." if twin else ""
                 names = ", ".join(map(repr, fields)) or "none"
-                form = _row_form(fields, {name: fields_of(data.symbol) for name, data.symbol in self._symbols.items()})
+                form = _row_form(fields, {name: fields_of(symbol) for name, symbol in self._symbols.items()})
                 remedy = form or did_you_mean(name, fields) + rename
                 raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
@@ -507,7 +507,7 @@ class Columns:
                 values = {**self._defaults, **inputs}
                 if missing := [name for name in self._symbols if name not in values]:
                     raise DataError(f"there is no input {missing[0]!r}.")
-                return {name: wrap_input(data.symbol, values[name]) for name, data.symbol in self._symbols.items()}
+                return {name: wrap_input(symbol, values[name]) for name, symbol in self._symbols.items()}
         return inputs if self._single is None else wrap_input(self._single, inputs)
 
 

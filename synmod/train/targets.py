@@ -1,16 +1,18 @@
 """Targets: the expected outputs of a program, checked against the schemas of its outputs before any run."""
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
+from types import NoneType
 from typing import Any, Final, NoReturn, cast
 
 from pydantic import BaseModel
 
 from synmod import data, leaves
-from synmod.errors import DataError, SchemaError, add_note
+from synmod.errors import CallError, DataError, SchemaError, add_note
 
 OTHER_SHAPE: Final = (
     "Targets are checked against what the program returns. One of another shape, for a reward of your own, is a data "
@@ -282,3 +284,208 @@ def _labels(schema: Any) -> Iterator[str]:
     elif leaves.is_array(schema):
         for part in schema:
             yield from _labels(part)
+
+
+# -- comparing targets with outputs ------------------------------------------------------------------------------------
+
+_ANY: Final = {"$ref": "#/$defs/Any"}
+_OPEN: Final = {"$defs": {"Any": {"type": "object", "additionalProperties": _ANY}}, "additionalProperties": _ANY}
+"""A schema in which a mask may name any field, however deep."""
+_END: Final = " \t\n.,;:!?。！？"
+
+
+def fields_to_compare(
+    who: str, y_true: Any, y_pred: Any, in_mask: Any = None, out_mask: Any = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of a target that count, and those of an output, as plain JSON.
+
+    A target that is not an object, such as a label, is the value of the only field of the output that the masks leave.
+    Of several outputs the fields are named `output.field`.
+
+    Raises:
+        CallError: There is no target, an output is not a data model, no field of the target counts, or a label could
+            be the value of several fields.
+        SchemaError: A mask names nothing in the output.
+        DataError: The target is not JSON.
+    """
+    if y_true is None:
+        raise CallError(f"{who}: there is no target.")
+    if not isinstance(y_pred, (data.JsonDataModel, data.DataModel, NoneType)):
+        if leaves.kind_of(y_pred) != leaves.LEAF:
+            return _parts_to_compare(who, y_true, y_pred, in_mask, out_mask)
+        raise CallError(f"{who}: the output is a {type(y_pred).__name__}; fields are compared of data models.")
+    outputs, expected = apply_masks(y_pred, in_mask, out_mask), mask_target(y_true, y_pred, in_mask, out_mask)
+    names = ["output"] if outputs is None else data.parts_of(data.schema_of(outputs)).fields
+    return _by_field(who, expected, y_true, names), {} if outputs is None else leaves.thaw(outputs)
+
+
+def _by_field(who: str, expected: Any, target: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a target that count, by name; a label is the value of the only field.
+
+    Raises:
+        CallError: No field of the target counts, or a label could be the value of several fields.
+    """
+    if not leaves.is_object(expected):
+        if len(names) != 1:
+            raise CallError(
+                f"{who}: the target is {expected!r:.100}, and the output has the fields {', '.join(names)}; write "
+                "in_mask=[...] with the one that is meant."
+            )
+        return dict.fromkeys(names, expected)
+    if not expected:
+        raise CallError(f"{who}: no field of the target counts; it has {', '.join(leaves.thaw(target)) or 'none'}.")
+    return expected
+
+
+def _parts_to_compare(
+    who: str, y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of several targets and outputs as `output.field`; masks are names of outputs here.
+
+    Raises:
+        CallError: The target has another number of parts, or none that counts.
+        SchemaError: A mask names no output.
+    """
+    parts = _parts(who, y_pred, in_mask, out_mask)
+    targets = _targets_by_name(who, y_true, y_pred)
+    expected: dict[str, Any] = {}
+    actual: dict[str, Any] = {}
+    for name, output in parts.items():
+        if targets[name] is not None:
+            compared = fields_to_compare(f"{who}: {name}", targets[name], output)
+            for fields, of in zip((expected, actual), compared, strict=True):
+                fields |= {f"{name}.{field}": value for field, value in of.items()}
+    if not expected:
+        raise CallError(f"{who}: no part of the target counts; the outputs are {', '.join(targets)}.")
+    return expected, actual
+
+
+def _targets_by_name(who: str, targets: Any, outputs: Any) -> dict[str, Any]:
+    """Return the parts of a target by the names of the outputs (CallError: it has others)."""
+    if [path for path, _ in leaves.leaves_with_path(targets)] != [path for path, _ in leaves.leaves_with_path(outputs)]:
+        raise CallError(
+            f"{who}: the output is a {type(outputs).__name__} of {', '.join(names_of(outputs))}, and the target "
+            f"{targets!r:.100} is not; give a part for each."
+        )
+    return dict(zip(names_of(outputs), leaves.leaves(targets), strict=True))
+
+
+def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any]:
+    """Return several outputs, or their symbols, by name, as far as masks leave them (SchemaError: one names none)."""
+    parts = dict(zip(names_of(outputs), leaves.leaves(outputs), strict=True))
+    masks = [None if mask is None else [mask] if isinstance(mask, str) else [*mask] for mask in (in_mask, out_mask)]
+    for name in (name for mask in masks for name in mask or ()):
+        if name not in parts:
+            raise SchemaError(
+                f"{who}: The mask {name!r} matches none of several outputs: {', '.join(parts)}."
+                f"{leaves.did_you_mean(name, parts)}"
+            )
+    included, excluded = masks
+    names = [name for name in parts if included is None or name in included]
+    return {name: parts[name] for name in names if name not in (excluded or ())}
+
+
+def target_checker(
+    who: str, outputs: Any, in_mask: Any = None, out_mask: Any = None, *, is_exact: bool = False
+) -> Callable[[Any], None]:
+    """Return a function that raises for a target that `fields_to_compare` would find equal to no output.
+
+    Args:
+        who: Begins the messages.
+        outputs: The nest of symbols that the program returns; None where it is not known.
+        in_mask: The fields that count.
+        out_mask: Fields that do not count.
+        is_exact: Whether a value must be one that its field can have.
+
+    Raises:
+        SchemaError: The output has no such field, or a value that it cannot have, or a mask names nothing.
+        CallError: As `fields_to_compare`.
+    """
+    if isinstance(outputs, data.SymbolicDataModel):
+        try:
+            counted = apply_masks(outputs, in_mask, out_mask)
+        except SchemaError as error:
+            raise SchemaError(f"{who}: {error}", error.errors) from None
+        names, reader = data.parts_of(data.schema_of(counted)).fields, Targets(counted)
+
+        def check(target: Any) -> None:
+            expected = _by_field(who, mask_target(target, outputs, in_mask, out_mask), target, names)
+            check_known_fields(who, reader, expected)
+            if is_exact:
+                try:
+                    reader.check(expected)
+                except DataError as error:
+                    raise SchemaError(f"{who}: {error}") from None
+
+        return check
+    if outputs is None or leaves.kind_of(outputs) == leaves.LEAF:
+        return lambda _: None
+    checks = {
+        name: target_checker(f"{who}: {name}", part, is_exact=is_exact)
+        for name, part in _parts(who, outputs, in_mask, out_mask).items()
+    }
+
+    def check_parts(target: Any) -> None:
+        for name, part in _targets_by_name(who, target, outputs).items():
+            if part is not None and name in checks:
+                checks[name](part)
+
+    return check_parts
+
+
+def mask_target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
+    """Return the fields of a target that the masks leave, as plain JSON; without an output, by its own fields."""
+    json: Any = leaves.thaw(y_true)
+    if not leaves.is_object(json) or (in_mask is None and out_mask is None):
+        return json
+    schema = {**_OPEN, "properties": dict.fromkeys(json, _ANY)} if y_pred is None else data.schema_of(y_pred)
+    return leaves.thaw(apply_masks(data.JsonDataModel.of(json, schema), in_mask, out_mask))
+
+
+def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
+    """Return a symbol of the fields of the targets that count; of the outputs if the schema of targets is unknown.
+
+    Raises:
+        SchemaError: A mask names nothing; has the fields and 'Did you mean'.
+    """
+    try:
+        counted = apply_masks(data.symbol(data.declare(output_schema)), in_mask, out_mask)
+        return (
+            counted if target_schema is None else apply_masks(data.symbol(data.declare(target_schema)), in_mask, None)
+        )
+    except SchemaError as error:
+        raise SchemaError(f"{who}: {error}", error.errors) from None
+
+
+def check_known_fields(who: str, output: Targets, names: Iterable[str]) -> None:
+    """Raise SchemaError for the name of a field that no output has."""
+    if unknown := output.unknown(names):
+        new = {unknown[0]: next(iter(output.fields))} if len(output.fields) == 1 else "{...}"
+        raise SchemaError(
+            f"{who}: no output has the field {unknown[0]!r} of the target; it has {', '.join(output.fields)}."
+            f"{leaves.did_you_mean(unknown[0], output.fields)} in_mask=[...] names what counts, "
+            f"sm.load_examples(rename={new}) gives columns other names."
+        )
+
+
+def apply_masks(x: Any, in_mask: Any, out_mask: Any) -> Any:
+    """Return a value or symbol with the fields that the masks leave."""
+    x = x if in_mask is None else data.ops.in_mask(x, in_mask)
+    return x if out_mask is None else data.ops.out_mask(x, out_mask)
+
+
+def normal(json: Any, *, is_text: bool = False) -> Any:
+    """Return JSON in which whole numbers are ints, and with `is_text` strings differ by their words alone."""
+    if leaves.is_object(json):
+        return {name: normal(value, is_text=is_text) for name, value in json.items()}
+    if leaves.is_array(json):
+        return [normal(value, is_text=is_text) for value in json]
+    if isinstance(json, str) and is_text:
+        return " ".join(unicodedata.normalize("NFKC", json).casefold().split()).rstrip(_END)
+    return int(json) if isinstance(json, float) and json.is_integer() else json
+
+
+def equal_fields(expected: Mapping[str, Any], actual: Mapping[str, Any], *, is_text: bool = False) -> dict[str, float]:
+    """Return 1 for each expected field that is equal, else 0; `1` and `1.0` are equal, `1` and `true` are not."""
+    expected, actual = normal(expected, is_text=is_text), normal(actual, is_text=is_text)
+    return {name: float(name in actual and leaves.json_equal(value, actual[name])) for name, value in expected.items()}
