@@ -1,10 +1,12 @@
 """Batches of rows, the contexts in which they run, and the judgement of their outputs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from math import inf
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from synmod import errors, flow, leaves, lm, scope
 from synmod.data import DataModel, JsonDataModel
@@ -183,6 +185,54 @@ class Batches:
             yield Batch(data if self._is_dict else data["data"], label)
 
 
+Rows: TypeAlias = tuple[list[list[str]], dict[str, Example], dict[str, Example], int | None]
+"""Batches as ids of train rows, all of these by id, those on which candidates are compared, and the seed of orders."""
+
+
+def read_rows(train: Any, eval_data: Any) -> Rows:
+    """Read the data of a run, once.
+
+    Args:
+        train: An iterable of
+        eval_data: Batches or rows for validation; None for the train rows, with a warning.
+
+    Raises:
+        TrainerError: No batch, an id that names two rows.
+    """
+    train_rows: dict[str, Example] = {}
+    validation: dict[str, Example] = {}
+    ids_of_batches = [_read(rows_of(batch), train_rows) for batch in batches_of(train)]
+    if not ids_of_batches:
+        raise errors.TrainerError("fit: the train data have no batch.")
+    for batch in batches_of([] if eval_data is None else eval_data):
+        _read(rows_of(batch, filling=False), validation)
+    if not validation:
+        message = "There are no validation rows: candidates are compared on the training rows."
+        warnings.warn(message, errors.SynmodWarning, stacklevel=4)
+    order = None
+    if isinstance(train, Batches) and train.shuffle:  # which have an order of their own each time they are read
+        train_rows, order = dict(sorted(train_rows.items())), train.seed
+        ids_of_batches = cut(sorted(chain(*ids_of_batches)), ids_of_batches)
+    return ids_of_batches, train_rows, validation or train_rows, order
+
+
+def cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Return ids as batches of the sizes of others."""
+    left = iter(ids)
+    return [list(islice(left, len(batch))) for batch in sizes]
+
+
+def _read(rows: Iterable[Example], rows_by_id: dict[str, Example]) -> list[str]:
+    """Add rows to those that are known, and return their ids."""
+    ids: list[str] = []
+    for row in map(with_digest_id, rows):
+        name = cast("str", row.id)
+        if rows_by_id.setdefault(name, row) != row:
+            raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
+        ids.append(name)
+    return ids
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A place where rows run: a language model in place of the program's, and a limit of rows at once.
@@ -285,6 +335,33 @@ class ContextPool:
         self._free[context] += 1
         self._gates[context].wake()
         self._gates[None].wake()
+
+
+def group_by_context(values: Sequence[Any], contexts: Sequence[int], count: int) -> list[list[Any]]:
+    """Return the values of rows as a list per context; all in the first one if the contexts are of other rows.
+
+    Args:
+        values: A value per row.
+        contexts: The number of the context of each row.
+        count: How many contexts there are.
+    """
+    groups: list[list[Any]] = [[] for _ in range(count)]
+    for value, context in zip(values, contexts if len(contexts) == len(values) else [0] * len(values), strict=True):
+        groups[context].append(value)
+    return groups
+
+
+def ungroup(groups: Iterable[Sequence[Any]], contexts: Sequence[int]) -> list[Any]:
+    """Return values in the order of their rows; the inverse of `group_by_context`.
+
+    Raises:
+        TrainerError: Another number of values than rows.
+    """
+    values, count = [*chain(*groups)], len(contexts)
+    if len(values) != count:
+        raise errors.TrainerError(f"set_states: {len(values)} States for the {count} rows of the last forward.")
+    by_row = dict(zip(sorted(range(count), key=contexts.__getitem__), values, strict=True))
+    return [by_row[number] for number in range(count)]
 
 
 # -- rows that were run ------------------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import Race, Split, Target
+from .candidates import CandidatePool, ExamplesBySplit, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .history import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Key, Runner, identity_of
+from .runs import Budget, Key, Runner, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
@@ -68,12 +68,11 @@ class Bench:
         ledger: Ledger,
         runner: Runner,
         routing: Routing,
-        *,
-        targets: Mapping[str, Target],
-        examples: Mapping[Split, Mapping[str, Example]],
-        outputs: Iterable[Schema] = (),
         optimizer: Optimizer,
-        run_seed: int = 0,
+        targets: Mapping[str, Target],
+        examples: ExamplesBySplit,
+        outputs: Iterable[Schema],
+        run_seed: int,
     ) -> None:
         low, self.best_score = (0.0, 1.0) if runner.reward is None else runner.reward.range
         self.seed, self.targets = runner.seed, dict(targets)
@@ -561,6 +560,23 @@ class TrainingRun(NamedTuple):
     bench: Bench
     ledger: Ledger
     runner: Runner
+
+
+def open_run(
+    runner: Runner,
+    routing: Routing,
+    optimizer: Optimizer,
+    targets: Mapping[str, Target],
+    examples: ExamplesBySplit,
+    limits: Budget,
+    outputs: Iterable[Schema],
+    run_seed: int,
+) -> TrainingRun:
+    """Return a run with a new ledger; the arguments are those of `Bench`, and the limits of the run."""
+    pool = CandidatePool(runner.seed, examples["validation"])
+    ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=runner.reward is not None)
+    bench = Bench(ledger, runner, routing, optimizer, targets, examples, outputs, run_seed)
+    return TrainingRun(bench, ledger, runner)
 
 
 class _OutageCheck:

@@ -1,11 +1,11 @@
-"""What a Trainer fixes of a program: the names and schemas of its data, and the class of each Variable."""
+"""The binding of a Trainer: the steps done, the names and schemas of its data, and the class of each Variable."""
 
 import inspect
 import warnings
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal, Self, TypeAlias, cast
+from functools import partial, wraps
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from synmod import data, errors, leaves, tree
 from synmod.leaves import did_you_mean, path_str
@@ -18,6 +18,7 @@ from .rows import Example, PositionalInputs, defaults_of, input_names, input_sym
 from .targets import Targets, names_of
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
+F = TypeVar("F", bound=Callable[..., Any])
 Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
 """The class of a Variable: reset for each row, fixed, trained, or none of these."""
 
@@ -113,24 +114,24 @@ class Binding:
 # -- names and schemas of data -----------------------------------------------------------------------------------------
 
 
-def check_data_names(program: Module, names: Sequence[str] | None) -> list[str]:
+def check_data_names(program: Module, data_names: str | Sequence[str] | None) -> list[str]:
     """Return the names of a program's inputs, in its order: all of them, or those that were given.
 
     Raises:
         TrainerError: The program has no such input, or needs one that is left out.
     """
     inputs, defaults = input_names(program), defaults_of(program)
-    for name in names or ():
+    names = inputs if data_names is None else as_list(data_names)
+    for name in names:
         if name not in inputs:
             raise errors.TrainerError(
                 f"data_names: {name!r} is not found in {program.name!r}.{did_you_mean(name, inputs)} "
                 f"It takes: {', '.join(inputs)}."
             )
-    data_names = inputs if names is None else [name for name in inputs if name in names]
-    missing = [name for name in inputs if name not in {*data_names, *defaults}]
+    missing = [name for name in inputs if name not in {*names, *defaults}]
     if missing:
         raise errors.TrainerError(f"data_names: {', '.join(missing)} of {program.name!r} cannot be left out.")
-    return data_names
+    return [name for name in inputs if name in names]
 
 
 def schemas_by_name(schemas: Any, names: Sequence[str]) -> Schemas:
@@ -384,3 +385,99 @@ def check_shared(program: Module, lender: Module) -> None:
     ]
     if faults:
         raise errors.StateError(f"shared_module: {'; '.join(faults)}. Programs that share have the same Variables.")
+
+
+# -- the steps of a Trainer --------------------------------------------------------------------------------------------
+
+PARAMETERS: Final = ("bind", "init_params")
+
+_METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
+    (("bind",), "reshape data_schemas label_schemas output_schemas install_monitor get_states set_states set_params"),
+    (("bind",), "load_params init_params shared_module"),
+    ((), "bind"),
+    (("init_params",), "get_params save_params save_checkpoint"),
+    (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
+    ((*PARAMETERS, "bind for training"), "forward_backward"),
+    ((*PARAMETERS, "forward"), "get_outputs update_metric"),
+    ((*PARAMETERS, "bind for training", "forward"), "backward"),
+    ((*PARAMETERS, "inputs_need_grad", "forward", "backward"), "get_input_grads"),
+    ((*PARAMETERS, "init_optimizer", "forward", "backward"), "update"),
+    ((*PARAMETERS, "init_optimizer"), "save_optimizer_states load_optimizer_states"),
+)
+NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
+"""The steps that each method needs, in order."""
+
+_HOW: Final = {
+    "bind": "await trainer.bind(schemas)",
+    "bind for training": "await trainer.bind(..., for_training=True, force_rebind=True)",
+    "inputs_need_grad": "await trainer.bind(..., inputs_need_grad=True, force_rebind=True)",
+    "init_params": "await trainer.init_params()",
+    "init_optimizer": "trainer.init_optimizer(...)",
+    "forward": "await trainer.forward(batch)",
+    "backward": "await trainer.backward()",
+}
+
+
+_MODES: Final = ("bind for training", "inputs_need_grad")
+"""Modes of `bind`, which are not steps of their own."""
+
+
+class Lifecycle(dict[str, None]):
+    """The steps that a Trainer has done, in order."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps done."""
+        return tuple(step for step in self if step not in _MODES)
+
+    def add(self, *steps: str) -> None:
+        """Note that steps have wholly succeeded."""
+        self.drop(*steps)
+        self.update(dict.fromkeys(steps))
+
+    def drop(self, *steps: str) -> None:
+        """Forget steps that no longer hold."""
+        for step in steps:
+            self.pop(step, None)
+
+    def check(self, call: str) -> None:
+        """Raise for a method that is called before the steps that it needs.
+
+        Raises:
+            LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
+        """
+        steps = (needed for step in NEEDS[call] if step not in self for needed in (*NEEDS.get(step, ()), step))
+        missing = [*dict.fromkeys(needed for needed in steps if needed not in self)]
+        if missing:
+            later = ", ".join(step for step in missing[1:] if step not in _MODES)
+            raise errors.LifecycleError(
+                f"{call} needs {missing[0]!r} first: {_HOW[missing[0]]}{later and f'; then {later}'}. "
+                f"Done so far: {', '.join(self.steps) or 'nothing'}."
+            )
+
+
+def needs_its_steps(method: F) -> F:
+    """Let a method of a Trainer run only after the steps that the table names for it."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._lifecycle.check(name)
+        return method(self, *args, **kwargs)
+
+    @wraps(method)
+    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._lifecycle.check(name)
+        return await method(self, *args, **kwargs)
+
+    wrapper: Any = call_async if inspect.iscoroutinefunction(method) else call
+    return wrapper
+
+
+def done(step: str, doc: str) -> Any:
+    """Return a property of a Trainer: whether a step was done."""
+
+    def is_done(self: Any) -> bool:
+        return step in self._lifecycle
+
+    return property(is_done, doc=doc)

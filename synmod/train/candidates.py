@@ -13,11 +13,14 @@ from synmod.leaves import frozen_dict
 from synmod.tree import State
 
 from .rollouts import Rollout
+from .rows import Example
 
 Split: TypeAlias = Literal["train", "validation"]
 _SPLITS: Final[tuple[Split, ...]] = ("train", "validation")
 _FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
+ExamplesBySplit: TypeAlias = Mapping[Split, Mapping[str, Example]]
+"""The rows of each split by id."""
 
 TargetKind: TypeAlias = Literal["examples", "instruction", "value"]
 

@@ -69,7 +69,6 @@ def write_checkpoint(
     program: modules.Module,
     params: tree.State,
     aux: tree.State,
-    *,
     states: tree.State | None = None,
     optimizer: Optimizer | None = None,
     keep: int | None = None,

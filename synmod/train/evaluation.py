@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod import errors, flow, leaves, lm
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
@@ -186,18 +186,18 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
     rows, output = await rows_to_score(data, y, program, builds=options.executor is None)
     checks = target_checks(output, reward, metrics.metrics)
     folder, bar = run_from(options.run, options.durable_rows), flow.open_progress(options.progress)
-    is_list = isinstance(rows, list)
+    is_list = hasattr(rows, "__len__")  # rather than a stream
     if is_list:
-        check_targets(cast("list[Example]", rows), checks, reward)
+        check_targets(rows, checks, reward)
     block: Any = nullcontext(Journal())
     if folder is not None:
-        splits = {"rows": cast("list[Example]", rows)} if is_list else dict[str, list[Example]]()
+        splits: dict[str, list[Example]] = {"rows": rows} if is_list else {}
         identity = identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool)
         block = folder.open_journal(identity, "", durable_rows=options.durable_rows)
     async with block as journal:
         runner = replace(runner, journal=journal, metrics=metrics)
         under_way = _Evaluator(runner, metrics, options, bar)
-        bar.begin("evaluate", len(cast("Sized", rows)) * options.samples if is_list else None)
+        bar.begin("evaluate", len(rows) * options.samples if is_list else None)
         outcome = "stopped"
         try:
             if reward is not None or metrics.metrics:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import logging
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from synmod import cache, data, errors, leaves, module, scope, tree
 from synmod.journal import Journal, Run, run_from
@@ -53,54 +52,6 @@ class BatchEndParam:
     nbatch: int
     eval_metric: Any
     trainer: Trainer
-
-
-Rows: TypeAlias = tuple[list[list[str]], dict[str, Example], dict[str, Example], int | None]
-"""Batches as ids of train rows, all of these by id, those on which candidates are compared, and the seed of orders."""
-
-
-def read_rows(train: Any, eval_data: Any) -> Rows:
-    """Read the data of a run, once.
-
-    Args:
-        train: An iterable of batches.
-        eval_data: Batches or rows for validation; None for the train rows, with a warning.
-
-    Raises:
-        TrainerError: No batch, an id that names two rows.
-    """
-    train_rows: dict[str, Example] = {}
-    validation: dict[str, Example] = {}
-    ids_of_batches = [_read(batches.rows_of(batch), train_rows) for batch in batches.batches_of(train)]
-    if not ids_of_batches:
-        raise errors.TrainerError("fit: the train data have no batch.")
-    for batch in batches.batches_of([] if eval_data is None else eval_data):
-        _read(batches.rows_of(batch, filling=False), validation)
-    if not validation:
-        message = "There are no validation rows: candidates are compared on the training rows."
-        warnings.warn(message, errors.SynmodWarning, stacklevel=4)
-    order = None
-    if isinstance(train, batches.Batches) and train.shuffle:  # which have an order of their own each time they are read
-        train_rows, order = dict(sorted(train_rows.items())), train.seed
-        ids_of_batches = _cut(sorted(chain(*ids_of_batches)), ids_of_batches)
-    return ids_of_batches, train_rows, validation or train_rows, order
-
-
-def _cut(ids: Iterable[str], sizes: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Return ids as batches of the sizes of others."""
-    left = iter(ids)
-    return [list(islice(left, len(batch))) for batch in sizes]
-
-
-def _read(rows: Iterable[Example], rows_by_id: dict[str, Example]) -> list[str]:
-    """Add rows to those that are known, and return their ids."""
-    ids: list[str] = []
-    for row in map(batches.with_digest_id, rows):
-        name = cast("str", row.id)
-        if rows_by_id.setdefault(name, row) != row:
-            raise errors.TrainerError(f"fit: the id {name!r} is there twice; ids name one row each.")
-        ids.append(name)
-    return ids
 
 
 async def fit(
@@ -177,18 +128,15 @@ async def fit(
     for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
             leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
-    for callback in (callbacks := as_list(callbacks)):
-        if not isinstance(callback, Callback):
-            raise errors.TrainerError(f"fit: callbacks has {callback!r:.100}; give objects such as EarlyStopping().")
-    rows = read_rows(train, eval_data)
-    first = next(iter(rows[1].values()))
+    hooks = _Hooks(
+        as_list(callbacks), monitor, *map(as_list, (batch_end_callback, epoch_end_callback, eval_end_callback))
+    )
+    metrics = as_list(eval_metric)
+    validation_metrics = metrics if validation_metric is None else as_list(validation_metric)
+    rows = batches.read_rows(train, eval_data)
     if not trainer.bound or force_rebind:
-        schemas = _schemas_of(trainer, first.inputs)
-        await trainer.bind(schemas, _declaration_of(first.target), force_rebind=force_rebind)
-    if len(trainer.output_schemas) == 1:
-        schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
-        for metrics in (eval_metric, validation_metric):
-            Metrics(as_list(metrics)).check(*schemas)
+        await _bind(trainer, next(iter(rows[1].values())), force_rebind)
+    _check_metrics(trainer, metrics, validation_metrics)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -203,23 +151,38 @@ async def fit(
             f"fit: please specify number of epochs, or budget=...; {type(trainer.optimizer).__name__} does not end by "
             "itself. It is num_epoch= of a Trainer, epochs= of a Program."
         )
+    epochs = None if num_epoch is None else range(begin_epoch, num_epoch)
     fitting = _Fitting(
-        trainer,
-        trainer.optimizer,
-        rows,
-        limits,
-        range(begin_epoch, num_epoch) if num_epoch is not None else None,
-        as_list(eval_metric),
-        as_list(eval_metric if validation_metric is None else validation_metric),
-        monitor,
-        callbacks,
-        as_list(batch_end_callback),
-        as_list(epoch_end_callback),
-        as_list(eval_end_callback),
-        begin_epoch,
-        executor,
+        trainer, trainer.optimizer, rows, limits, epochs, metrics, validation_metrics, hooks, begin_epoch, executor
     )
     return await fitting.run(run_from(run, durable_rows), durable_rows)
+
+
+@dataclass
+class _Hooks:
+    """What a run notifies: callbacks, a monitor, and the functions that MXNet's `fit` calls.
+
+    Raises:
+        TrainerError: One of the callbacks is not a `Callback`.
+    """
+
+    callbacks: list[Any]
+    monitor: Any
+    batch_end: list[Any]
+    epoch_end: list[Any]
+    eval_end: list[Any]
+
+    def __post_init__(self) -> None:
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise errors.TrainerError(
+                    f"fit: callbacks has {callback!r:.100}; give objects such as EarlyStopping()."
+                )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a callback ends the run."""
+        return any(callback.stopped for callback in self.callbacks)
 
 
 @dataclass
@@ -228,16 +191,12 @@ class _Fitting:
 
     trainer: Trainer
     optimizer: Optimizer
-    rows: Rows
+    rows: batches.Rows
     limits: runs.Budget
     epochs: range | None
     metrics: Sequence[Any]
     validation_metrics: Sequence[Any]
-    monitor: Any
-    callbacks: Sequence[Callback]
-    batch_end: Sequence[Any]
-    epoch_end: Sequence[Any]
-    eval_end: Sequence[Any]
+    hooks: _Hooks
     epoch: int
     executor: rollouts.Executor | None
 
@@ -298,7 +257,7 @@ class _Fitting:
 
     async def _run(self) -> History:
         """Take the steps, then finish; a resumed run starts with the values that it began with."""
-        for callback in self.callbacks:
+        for callback in self.hooks.callbacks:
             callback.stopped = None
         seed = await self.journal.read("seed")
         if seed is None:
@@ -309,7 +268,7 @@ class _Fitting:
         functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
         measures = Metrics({id(function): function for function in functions}.values())
         self.bench, self.ledger, runner = self.trainer.open_run(
-            self.optimizer, self.examples, self.limits, self.journal, measures if functions else None
+            self.optimizer, self.examples, self.limits, journal=self.journal, metrics=measures if functions else None
         )
         self._check_budget()
         await self._notify("on_train_begin")
@@ -435,7 +394,7 @@ class _Fitting:
         if self.order is None:
             return self.batches
         ids = [*chain(*self.batches)]
-        return _cut(leaves.rng(self.order, self.epoch, "batches").sample(ids, len(ids)), self.batches)
+        return batches.cut(leaves.rng(self.order, self.epoch, "batches").sample(ids, len(ids)), self.batches)
 
     async def _steps(self) -> Stopped:
         """Take steps until there is a reason to stop; return it."""
@@ -454,7 +413,7 @@ class _Fitting:
             if self.step > first:
                 await self._end_epoch(began)
                 self.epoch += 1
-                stopped = stopped or self._stop_of_callbacks()
+                stopped = stopped or ("callback" if self.hooks.stopped else None)
             if stopped:
                 return stopped
         return "epochs"
@@ -477,28 +436,24 @@ class _Fitting:
             )
         return is_idle
 
-    def _stop_of_callbacks(self) -> Stopped | None:
-        """Return whether a callback ends the run."""
-        return "callback" if any(callback.stopped for callback in self.callbacks) else None
-
     async def _step(self, number: int, batch: Sequence[str]) -> Stopped | None:
         """Take one step, and notify the callbacks; return why it is the last one, if it is."""
         before, count_before = self._current_state(), self._count_known()
         await leaves.aio.checkpoint()
-        if self.monitor is not None:
-            self.monitor.tic()
+        if self.hooks.monitor is not None:
+            self.hooks.monitor.tic()
         if not await self._run_optimizer(batch):
             return "budget"
-        if self.monitor is not None:
-            self.monitor.toc_print()
+        if self.hooks.monitor is not None:
+            self.hooks.monitor.toc_print()
         changed = await self._hold(before)
         self.idle = 0 if self._count_known() > count_before else self.idle + 1
         self.step += 1
-        await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
+        await _call(self.hooks.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
             await self._notify("on_candidate")
         await self._notify("on_step_end")
-        return self._stop_of_callbacks()
+        return "callback" if self.hooks.stopped else None
 
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
@@ -575,12 +530,12 @@ class _Fitting:
                 _LOG.info("Epoch[%d] Train-%s=%s", self.epoch, name, value)
         _LOG.info("Epoch[%d] Time cost=%.3f", self.epoch, seconds)
         await self._notify("on_epoch_end")
-        await _call(self.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
-        await _call(self.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
+        await _call(self.hooks.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
+        await _call(self.hooks.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
 
     async def _notify(self, method: str) -> None:
         """Call the callbacks."""
-        if not self.callbacks:
+        if not self.hooks.callbacks:
             return
         ledger = self.ledger
         candidate = self._current_candidate() if method == "on_candidate" else None
@@ -594,7 +549,7 @@ class _Fitting:
             candidate,
             self.limits.rollouts,
         )
-        await _call([getattr(callback, method) for callback in self.callbacks], event)
+        await _call([getattr(callback, method) for callback in self.hooks.callbacks], event)
 
 
 class _Tally:
@@ -631,6 +586,20 @@ async def _call(functions: Iterable[Any], *args: Any) -> None:
         result = function(*args)
         if inspect.isawaitable(result):
             await result
+
+
+def _check_metrics(trainer: Trainer, *metrics: list[Any]) -> None:
+    """Check lists of metrics by the schemas of a trainer; errors of `Metrics.check`."""
+    if len(trainer.output_schemas) == 1:
+        schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
+        for judges in metrics:
+            Metrics(judges).check(*schemas)
+
+
+async def _bind(trainer: Trainer, row: Example, force_rebind: bool) -> None:
+    """Bind a trainer by the schemas of a row; errors of `bind`."""
+    schemas = _schemas_of(trainer, row.inputs)
+    await trainer.bind(schemas, _declaration_of(row.target), force_rebind=force_rebind)
 
 
 def _schemas_of(trainer: Trainer, first: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from synmod import lm
 from synmod.cache import key_of
-from synmod.errors import BudgetExceeded, DeadlineExceeded
+from synmod.errors import BudgetExceeded, DeadlineExceeded, add_note
+from synmod.flow import together
 from synmod.journal import Journal, Part, as_json
 from synmod.leaves import Json, check_int, check_number, checks_keywords
 from synmod.lm import LanguageModel, SharedModel
@@ -139,6 +140,31 @@ class Runner:
             self.context_pool.release(context)
         outcome.context = context
         return outcome
+
+    async def run_batch(
+        self, rows: Sequence[Example], states: Sequence[State], *, keeps_failures: bool
+    ) -> list[RunOutcome]:
+        """Return the outcomes of the rows of a batch, run at once in the contexts that `ContextPool.assign` chooses.
+
+        Args:
+            rows: The rows.
+            states: Values of Variables for each row.
+            keeps_failures: Whether a failure is an outcome, rather than raised.
+
+        Raises:
+            TrainerError: Too many slices.
+            Exception: The first failure, with the number of its row as a note.
+        """
+        contexts = [None] * len(rows) if self.context_pool is None else self.context_pool.assign(len(rows))
+
+        async def run(number: int) -> RunOutcome:
+            outcome = await self.run(rows[number], number, states[number], context=contexts[number])
+            if outcome.failure is not None and not keeps_failures:
+                add_note(outcome.failure, f"row {number}")
+                raise outcome.failure
+            return outcome
+
+        return await together(*(partial(run, number) for number in range(len(rows))))
 
     async def _run_and_record(
         self,

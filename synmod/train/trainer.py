@@ -5,132 +5,29 @@ One table has what each method needs, and one decorator reads it.
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial, wraps
-from itertools import chain
-from typing import Any, Final, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, cast
 
-from synmod import data, flow, leaves, scope, tree
-from synmod.errors import LifecycleError, SynmodWarning, TrainerError, add_note
-from synmod.journal import Journal
-from synmod.leaves import check_int, write_atomic
-from synmod.lm import SharedModel
+from synmod import data, flow, leaves, lm, scope, tree
+from synmod.errors import SynmodWarning, TrainerError
 from synmod.module import Module, build_and_check
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
-from .bench import Bench, TrainingRun
-from .binding import as_list
-from .candidates import CandidatePool, Split, Target
+from .bench import TrainingRun, open_run
+from .binding import Lifecycle, as_list, done, needs_its_steps
+from .candidates import ExamplesBySplit, Target
 from .credit import FeedbackItem, Routing
-from .evaluation import Evaluation
-from .history import Ledger
-from .metrics import Metrics, metrics_from, row_feeder
+from .metrics import metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
 from .rollouts import Rollout, RunOutcome
 from .rows import Example
 from .targets import Targets
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-PARAMETERS: Final = ("bind", "init_params")
-
-_METHODS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
-    (("bind",), "reshape data_schemas label_schemas output_schemas install_monitor get_states set_states set_params"),
-    (("bind",), "load_params init_params shared_module"),
-    ((), "bind"),
-    (("init_params",), "get_params save_params save_checkpoint"),
-    (PARAMETERS, "init_optimizer borrow_optimizer forward score predict iter_predict"),
-    ((*PARAMETERS, "bind for training"), "forward_backward"),
-    ((*PARAMETERS, "forward"), "get_outputs update_metric"),
-    ((*PARAMETERS, "bind for training", "forward"), "backward"),
-    ((*PARAMETERS, "inputs_need_grad", "forward", "backward"), "get_input_grads"),
-    ((*PARAMETERS, "init_optimizer", "forward", "backward"), "update"),
-    ((*PARAMETERS, "init_optimizer"), "save_optimizer_states load_optimizer_states"),
-)
-NEEDS: Final = {method: steps for steps, methods in _METHODS for method in methods.split()}
-"""The steps that each method needs, in order."""
-
-_HOW: Final = {
-    "bind": "await trainer.bind(schemas)",
-    "bind for training": "await trainer.bind(..., for_training=True, force_rebind=True)",
-    "inputs_need_grad": "await trainer.bind(..., inputs_need_grad=True, force_rebind=True)",
-    "init_params": "await trainer.init_params()",
-    "init_optimizer": "trainer.init_optimizer(...)",
-    "forward": "await trainer.forward(batch)",
-    "backward": "await trainer.backward()",
-}
-
-
-_MODES: Final = ("bind for training", "inputs_need_grad")
-"""Modes of `bind`, which are not steps of their own."""
-
-
-class Lifecycle(dict[str, None]):
-    """The steps that a Trainer has done, in order."""
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The steps done."""
-        return tuple(step for step in self if step not in _MODES)
-
-    def add(self, *steps: str) -> None:
-        """Note that steps have wholly succeeded."""
-        self.drop(*steps)
-        self.update(dict.fromkeys(steps))
-
-    def drop(self, *steps: str) -> None:
-        """Forget steps that no longer hold."""
-        for step in steps:
-            self.pop(step, None)
-
-    def check(self, call: str) -> None:
-        """Raise for a method that is called before the steps that it needs.
-
-        Raises:
-            LifecycleError: Names the call, the next missing step, those after it, and the steps done so far.
-        """
-        steps = (needed for step in NEEDS[call] if step not in self for needed in (*NEEDS.get(step, ()), step))
-        missing = [*dict.fromkeys(needed for needed in steps if needed not in self)]
-        if missing:
-            later = ", ".join(step for step in missing[1:] if step not in _MODES)
-            raise LifecycleError(
-                f"{call} needs {missing[0]!r} first: {_HOW[missing[0]]}{later and f'; then {later}'}. "
-                f"Done so far: {', '.join(self.steps) or 'nothing'}."
-            )
-
-
-def needs_its_steps(method: F) -> F:
-    """Let a method of a Trainer run only after the steps that the table names for it."""
-    name = method.__name__
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._lifecycle.check(name)
-        return method(self, *args, **kwargs)
-
-    @wraps(method)
-    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._lifecycle.check(name)
-        return await method(self, *args, **kwargs)
-
-    wrapper: Any = call_async if inspect.iscoroutinefunction(method) else call
-    return wrapper
-
-
-def done(step: str, doc: str) -> Any:
-    """Return a property of a Trainer: whether a step was done."""
-
-    def is_done(self: Any) -> bool:
-        return step in self._lifecycle
-
-    return property(is_done, doc=doc)
 
 
 class Trainer:
@@ -188,14 +85,14 @@ class Trainer:
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
         self._program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
-        self.data_names = binding.check_data_names(program, None if data_names is None else _names(data_names))
-        self.label_names, self.seed = (_names(label_names), check_int("Trainer: seed", seed, None, error=TrainerError))
+        self.data_names = binding.check_data_names(program, data_names)
+        self.label_names = as_list(label_names)
+        self.seed = leaves.check_int("Trainer: seed", seed, None, error=TrainerError)
         self.feedback: dict[str, tuple[FeedbackItem, ...]] = {}
         self.unmatched: tuple[str, ...] = ()
         self.optimizer: Optimizer | None = None
-        self.context_pool = batches.ContextPool(
-            as_list(context) or [batches.Context("local")], concurrency, work_load_list
-        )
+        contexts = as_list(context) or [batches.Context("local")]
+        self.context_pool = batches.ContextPool(contexts, concurrency, work_load_list)
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
@@ -298,7 +195,7 @@ class Trainer:
         labels = None if label_schemas is None else data.declare(label_schemas)
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
 
-        def plan(outputs: Any) -> tuple[Any, Any, Any, Any]:
+        def plan(outputs: Any) -> binding.Binding:
             schemas = binding.output_schemas(outputs)
             if self.reward is not None:
                 if len(schemas) == 1:
@@ -310,24 +207,21 @@ class Trainer:
                 binding.check_shared(self.program, shared_module.program)
             roles = binding.roles_of(self.program, self._fixed, self._state_names)
             requests = binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
-            return schemas, roles, requests, outputs
+            return binding.Binding(
+                self.program, inputs, labels, schemas, roles, requests, None, names, defaults, Targets(outputs)
+            )
 
         args = binding.arguments(self.program, dict(inputs), defaults)
-        outputs, roles, requests, nest = await build_and_check(plan, self.program, args)
+        bound = await build_and_check(plan, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
-        routing = Routing(self.program, binding.targets_of(self.program, roles).values())
-        self._binding = binding.Binding(
-            self.program, inputs, labels, outputs, roles, requests, routing, names, defaults, Targets(nest)
-        )
+        targets = binding.targets_of(self.program, bound.roles).values()
+        self._binding = replace(bound, routing=Routing(self.program, targets))
         if not self.bound:
-            self._initial_values, self._initial_states = (
-                tree.state(self.program) | self._initial_values,
-                self._binding.values("state"),
-            )
+            self._initial_values = tree.state(self.program) | self._initial_values
+            self._initial_states = self._binding.values("state")
         self._states, self._rows, self._outcomes = self._initial_states, [], []
-        self._seen_rows, self._manual_run = {}, None
-        self.feedback = {}
+        self._seen_rows, self._manual_run, self.feedback = {}, None, {}
         self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
         modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
         self._lifecycle.add(*(mode for mode, holds in modes.items() if holds))
@@ -441,14 +335,9 @@ class Trainer:
         if value is not None:
             self._states = self._initial_states.replace(value)
         else:
-            values: list[Any] = list(cast("Sequence[Any]", states))
+            values: list[Any] = list(states or ())
             if values and not isinstance(values[0], Mapping):  # a list per context
-                values, count = [*chain(*values)], len(self._outcomes)
-                if len(values) != count:
-                    raise TrainerError(f"set_states: {len(values)} States for the {count} rows of the last forward.")
-                order = sorted(range(count), key=lambda number: self._outcomes[number].context)
-                by_row = dict(zip(order, values, strict=True))
-                values = [by_row[number] for number in range(count)]
+                values = batches.ungroup(values, [outcome.context for outcome in self._outcomes])
             self._states = [self._initial_states.replace(state) for state in values]
 
     @needs_its_steps
@@ -463,12 +352,8 @@ class Trainer:
 
     def _group_by_context(self, values: Sequence[Any], merge: bool) -> list[Any]:
         """Return values of rows in input order, or a list of them per context."""
-        if merge:
-            return list(values)
-        groups: list[list[Any]] = [[] for _ in self.context_pool.contexts]
-        for number, value in enumerate(values):
-            groups[self._outcomes[number].context if len(self._outcomes) == len(values) else 0].append(value)
-        return groups
+        contexts = [outcome.context for outcome in self._outcomes]
+        return list(values) if merge else batches.group_by_context(values, contexts, len(self.context_pool.contexts))
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -500,19 +385,10 @@ class Trainer:
         """
         if save_optimizer_states:
             self._lifecycle.check("save_optimizer_states")
-        params, aux = self.get_params()
-        checkpoints.write_checkpoint(
-            prefix,
-            epoch,
-            self.program,
-            params,
-            aux,
-            states=self._initial_states if save_states else None,
-            optimizer=self.optimizer if save_optimizer_states else None,
-            keep=keep,
-            models=self.models(),
-            initial_values=self._initial_values,
-        )
+        values = *self.get_params(), self._initial_states if save_states else None
+        optimizer = self.optimizer if save_optimizer_states else None
+        models, initial_values = self.models(), self._initial_values
+        checkpoints.write_checkpoint(prefix, epoch, self.program, *values, optimizer, keep, models, initial_values)
 
     @classmethod
     def load(
@@ -556,7 +432,7 @@ class Trainer:
         trainer._write(values)
         return trainer
 
-    def models(self) -> list[SharedModel]:
+    def models(self) -> list[lm.SharedModel]:
         """Return all models that may be called here; no file may have their keys."""
         return runs.models_of(self.program, self.reward, self.optimizer, context_pool=self.context_pool)
 
@@ -567,7 +443,7 @@ class Trainer:
         Raises:
             SaveError: They cannot be saved; the file before it is whole.
         """
-        write_atomic(path, checkpoints.values_text(*self.get_params(), None, self.models()))
+        leaves.write_atomic(path, checkpoints.values_text(*self.get_params(), None, self.models()))
 
     @needs_its_steps
     def load_params(self, path: str | os.PathLike[str]) -> None:
@@ -589,7 +465,7 @@ class Trainer:
         Raises:
             SaveError: It cannot be saved; the file before it is whole.
         """
-        write_atomic(path, checkpoints.optimizer_text(cast("Optimizer", self.optimizer), self.models()))
+        leaves.write_atomic(path, checkpoints.optimizer_text(cast("Optimizer", self.optimizer), self.models()))
 
     @needs_its_steps
     def load_optimizer_states(self, path: str | os.PathLike[str]) -> None:
@@ -673,6 +549,12 @@ class Trainer:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _routing(self) -> Routing:
+        """Routes feedback to the params of a bound program."""
+        assert self._binding.routing is not None
+        return self._binding.routing
+
     def _runner(self, **options: Any) -> runs.Runner:
         """Return what runs rows of the program in the contexts, each from the initial states."""
         options = {"context_pool": self.context_pool, "initial_states": self._initial_states, **options}
@@ -714,27 +596,14 @@ class Trainer:
         states = self._states
         if isinstance(states, State) or len(states) != len(rows):
             states = [states if isinstance(states, State) else self._initial_states] * len(rows)
-        contexts, bound = self.context_pool.assign(len(rows)), self._binding
-        assert bound.routing is not None
-        runner = self._runner(
-            initial_states=State(),
-            paths=bound.routing.paths if self.for_training else frozenset(),
-            training=self.for_training if is_train is None else is_train,
-            all_calls=self.for_training,
-        )
-
-        async def run(number: int) -> RunOutcome:
-            outcome = await runner.run(rows[number], number, states[number], context=contexts[number])
-            if outcome.failure is not None and on_error == "raise":
-                add_note(outcome.failure, f"row {number}")
-                raise outcome.failure
-            return outcome
-
+        recorded, mode = self.for_training, self.for_training if is_train is None else is_train
+        paths = self._routing.paths if recorded else frozenset[str]()
+        runner = self._runner(initial_states=State(), paths=paths, training=mode, all_calls=recorded)
         with self.watch_rows():
-            self._outcomes = await flow.together(*(partial(run, number) for number in range(len(rows))))
+            self._outcomes = await runner.run_batch(rows, states, keeps_failures=on_error == "collect")
         self._rows = rows
         self._states = [outcome.state_after(state) for outcome, state in zip(self._outcomes, states, strict=True)]
-        self._seen_rows.update((cast("str", row.id), row) for row in rows)
+        self._seen_rows.update((str(row.id), row) for row in rows)
         self._lifecycle.drop("backward", "update")
         self._lifecycle.add("forward")
 
@@ -745,10 +614,8 @@ class Trainer:
         Args:
             merge_multi_context: False for a list of them per context.
         """
-        outputs = [
-            outcome.outputs if outcome.failure is None else flow.Failed(number, outcome.failure)
-            for number, outcome in enumerate(self._outcomes)
-        ]
+        pairs = enumerate(self._outcomes)
+        outputs = [row.outputs if row.failure is None else flow.Failed(number, row.failure) for number, row in pairs]
         return self._group_by_context(outputs, merge_multi_context)
 
     @needs_its_steps
@@ -778,8 +645,6 @@ class Trainer:
             DataError: Labels that no output can match.
             Exception: Any error of the reward, with the number of the row as a note.
         """
-        bound = self._binding
-        assert bound.routing is not None
         if out_grads is None:
             names = self.label_names if self._asks_target else []
             if names or (self.reward is not None and self.reward.needs_target):
@@ -794,8 +659,8 @@ class Trainer:
             outcome.result(Rollout, row, feedback, calls=outcome.calls)
             for row, outcome, feedback in zip(self._rows, self._outcomes, feedbacks, strict=True)
         ]
-        for path, items in self.drop_unrequested(await bound.routing.items(rollouts)).items():
-            previous = self.feedback.get(path, ()) if bound.requests[path] == "add" else ()
+        for path, items in self.drop_unrequested(await self._routing.items(rollouts)).items():
+            previous = self.feedback.get(path, ()) if self._binding.requests[path] == "add" else ()
             self.feedback[path] = (*previous, *items)
         self._input_feedback = feedbacks
         self._lifecycle.drop("update")
@@ -832,14 +697,12 @@ class Trainer:
             StateError: The answer has other paths; StateSchemaError: values that miss their schemas. Nothing changed.
             Exception: Any error of the optimizer.
         """
-        optimizer, changed = self.optimizer, tuple[tree.KeyPath, ...]()
-        assert optimizer is not None
+        optimizer, changed = cast("Optimizer", self.optimizer), tuple[tree.KeyPath, ...]()
         if self._binding.has_params:
-            run = self._manual_run or self.open_run(
-                optimizer, {"train": self._seen_rows, "validation": self._seen_rows}
-            )
-            self._manual_run = run
-            run.ledger.begin(self._updates, [cast("str", row.id) for row in self._rows])
+            rows = self._seen_rows
+            self._manual_run = self._manual_run or self.open_run(optimizer, {"train": rows, "validation": rows})
+            run = self._manual_run
+            run.ledger.begin(self._updates, [str(row.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
             try:
                 changed = await take_step(self.program, optimizer, run.bench, mine)
@@ -853,48 +716,25 @@ class Trainer:
         return changed
 
     def open_run(
-        self,
-        optimizer: Optimizer,
-        examples: Mapping[Split, Mapping[str, Example]],
-        limits: runs.Budget | None = None,
-        journal: Journal | None = None,
-        metrics: Metrics | None = None,
+        self, optimizer: Optimizer, examples: ExamplesBySplit, limits: runs.Budget | None = None, **options: Any
     ) -> TrainingRun:
         """Return a run on this program as it is.
 
         Args:
-            optimizer: Whose targets it trains.
+            optimizer: The optimizer, whose targets are trained.
             examples: Rows of each split by id, their inputs as data models.
             limits: How many rollouts the run may take, and how long; None for no limit.
-            journal: Keeps what was paid for.
-            metrics: Functions that measure each rollout in its run.
+            **options: The journal and the metrics of the `Runner`.
 
         Raises:
             TrainerError: Nothing that it may change.
         """
         targets, limits = self.targets_of(optimizer), limits or runs.Budget()
         routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
-        runner = self._runner(
-            reward=self.reward,
-            journal=journal or Journal(),
-            metrics=metrics,
-            paths=routing.paths,
-            seed=seed,
-            seconds=limits.seconds,
-        )
-        pool = CandidatePool(runner.seed, examples["validation"])
-        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
-        bench = Bench(
-            ledger,
-            runner,
-            routing,
-            targets=targets,
-            examples=examples,
-            outputs=dict(self._binding.outputs).values(),
-            run_seed=self.seed if optimizer.seed is None else optimizer.seed,
-            optimizer=optimizer,
-        )
-        return TrainingRun(bench, ledger, runner)
+        options = {"reward": self.reward, "seconds": limits.seconds, **options}
+        runner = self._runner(paths=routing.paths, seed=seed, **options)
+        outputs, run_seed = dict(self._binding.outputs), self.seed if optimizer.seed is None else optimizer.seed
+        return open_run(runner, routing, optimizer, targets, examples, limits, outputs.values(), run_seed)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 
@@ -903,7 +743,7 @@ class Trainer:
     @needs_its_steps
     async def score(
         self, eval_data: Any, eval_metric: Any = None, num_batch: int | None = None, **options: Any
-    ) -> Evaluation:
+    ) -> evaluation.Evaluation:
         """Evaluate the program on data; state Variables are reset for each row.
 
         Args:
@@ -961,11 +801,6 @@ class Trainer:
                     self._runner(), rows, on_error=on_error, concurrency=self.context_pool.size, progress=False
                 )
             yield outputs, number, batch
-
-
-def _names(names: Sequence[str]) -> list[str]:
-    """Return names as a list; a bare text is one name."""
-    return [names] if isinstance(names, str) else list(names)
 
 
 def _warn(text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import synmod as sm
 from synmod.testing import FunctionLM
-from synmod.train.trainer import NEEDS
+from synmod.train.binding import NEEDS
 
 
 class Query(sm.DataModel):
