@@ -164,11 +164,8 @@ class Batches:
         self._is_dict = isinstance(data, Mapping)
         self._size = leaves.check_int("batch_size", batch_size, error=errors.TrainerError)
         self._rows = Batch(data, label).size
-        self.shuffle, self.seed, self._epoch = (
-            shuffle,
-            leaves.check_int("Batches: seed", seed, None, error=errors.TrainerError),
-            0,
-        )
+        self.shuffle, self._epoch = shuffle, 0
+        self.seed = leaves.check_int("Batches: seed", seed, None, error=errors.TrainerError)
 
     def __len__(self) -> int:
         return len(range(0, self._rows, self._size))

@@ -335,15 +335,10 @@ class Bench:
             ) from outcome.failure
         if outcome.feedback is not None:
             self._routing.check(outcome.feedback)
-        return outcome.result(
-            Rollout,
-            example,
-            outcome.final_feedback(self._runner.bound),
-            sample,
-            candidate=state.fingerprint,
-            void=outcome.fault == "void",
-            metrics=None if outcome.fault == "reward" else outcome.values,
-        )
+        feedback, is_void = outcome.final_feedback(self._runner.bound), outcome.fault == "void"
+        metrics = None if outcome.fault == "reward" else outcome.values
+        candidate = state.fingerprint
+        return outcome.result(Rollout, example, feedback, sample, candidate=candidate, void=is_void, metrics=metrics)
 
     # -- comparing ----------------------------------------------------------------------------------------------------
 
@@ -363,10 +358,8 @@ class Bench:
 
         Source: racing (Maron and Moore's Hoeffding races), paired.
         """
-        rows, block = (
-            self.validation if ids is None else tuple(ids),
-            check_int("race: block", block, error=errors.TrainerError),
-        )
+        check_int("race: block", block, error=errors.TrainerError)
+        rows = self.validation if ids is None else tuple(ids)
         gains: list[float] = []
         for start in range(0, len(rows), block):
             part = rows[start : start + block]
@@ -536,14 +529,7 @@ class Bench:
         """
         check_choice("bench.log: word", word, get_args(Word), error=errors.TrainerError)
         paths = [check_choice("bench.log: path", path, [*self.targets], error=errors.TrainerError) for path in paths]
-        line: dict[str, Json] = {
-            "step": self.step,
-            "operator": operator,
-            "paths": paths,
-            "word": word,
-            "gain": gain,
-            "rows": rows,
-        }
+        line: Any = {"step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows}
         self._ledger.note_line(line)
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
 

@@ -104,14 +104,9 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain JSON."""
-        return {
-            "id": self.id,
-            "state": self.state.to_json(),
-            "parents": list(self.parents),
-            "operator": self.operator,
-            "step": self.step,
-            "scores": {split: dict(of) for split, of in self.scores.items()},
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        scores = {split: dict(by_row) for split, by_row in self.scores.items()}
+        return {**fields, "state": self.state.to_json(), "parents": list(self.parents), "scores": scores}
 
 
 def mean(numbers: Sequence[float]) -> float | None:

@@ -43,13 +43,7 @@ class FeedbackItem:
 
     def to_json(self) -> dict[str, Json]:
         """Return the item as plain JSON."""
-        return {
-            "row": self.row,
-            "path": self.path,
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "feedback": self.feedback.to_json(),
-        }
+        return {**{name: getattr(self, name) for name in self.__slots__}, "feedback": self.feedback.to_json()}
 
 
 FeedbackByPath: TypeAlias = Mapping[str, tuple[FeedbackItem, ...]]

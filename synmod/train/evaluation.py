@@ -114,18 +114,9 @@ async def evaluate(
 
     Source: DSPy's `Evaluate`, MXNet's `Module.score`; differs: finished results are never lost.
     """
+    limits = max_errors, max_error_rate, failure_score
     options = EvaluationOptions(
-        metrics,
-        concurrency,
-        max_errors,
-        max_error_rate,
-        failure_score,
-        samples,
-        keep_results,
-        run,
-        durable_rows,
-        progress,
-        executor,
+        metrics, concurrency, *limits, samples, keep_results, run, durable_rows, progress, executor
     )
     if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         raise errors.ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
@@ -413,16 +404,9 @@ class _Evaluator:
         for index in sorted(self._finished):
             self.fold(index)
         metrics, _ = self.metrics.results()
-        return Evaluation(
-            self._sum / self._scores if self._scores else None,
-            leaves.frozen_dict(metrics),
-            tuple(self._results),
-            tuple(self._errors),
-            self._usage,
-            self._clock.now() - self._started,
-            self._done,
-            self._judged,
-        )
+        score = self._sum / self._scores if self._scores else None
+        parts = leaves.frozen_dict(metrics), tuple(self._results), tuple(self._errors), self._usage
+        return Evaluation(score, *parts, self._clock.now() - self._started, self._done, self._judged)
 
 
 def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | AsyncIterator[_Job]:

@@ -352,15 +352,8 @@ class _Fitting:
         self.ledger.begin(0, self._batches_of_epoch()[0])
         need, end = self._step_cost(), self.ledger.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
-        _LOG.info(
-            "fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s",
-            type(self.optimizer).__name__,
-            epochs,
-            len(self.batches),
-            need,
-            end,
-            self.limits,
-        )
+        plan = type(self.optimizer).__name__, epochs, len(self.batches), need, end, self.limits
+        _LOG.info("fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s", *plan)
         if self.limits.rollouts is not None and need + end > self.limits.rollouts:
             raise errors.TrainerError(
                 f"fit: the budget of {self.limits.rollouts} rollouts is too small: a step takes up to {need} and the "
@@ -539,16 +532,8 @@ class _Fitting:
             return
         ledger = self.ledger
         candidate = self._current_candidate() if method == "on_candidate" else None
-        event = TrainingEvent(
-            self.trainer,
-            self.epoch,
-            ledger.step,
-            self._logs(),
-            ledger.spent(),
-            ledger.is_replaying,
-            candidate,
-            self.limits.rollouts,
-        )
+        numbers = ledger.step, self._logs(), ledger.spent(), ledger.is_replaying
+        event = TrainingEvent(self.trainer, self.epoch, *numbers, candidate, self.limits.rollouts)
         await _call([getattr(callback, method) for callback in self.hooks.callbacks], event)
 
 

@@ -423,11 +423,10 @@ class History(list[dict[str, Any]]):
         if suffix not in (".svg", ".html"):
             raise errors.ArgumentError(f"History.plot writes .svg or .html, not {suffix or path!r}.")
         rows = max(len(candidate.scores.get("validation", ())) for candidate in self.candidates)
+        ends = (0, self.seed), (self.spent.rollouts or 0, self.best)
         first, last = (
-            [(at, candidate.score)]
-            if candidate.score is not None and len(candidate.scores["validation"]) == rows
-            else []
-            for at, candidate in ((0, self.seed), (self.spent.rollouts or 0, self.best))
+            [(at, mean)] if (mean := end.score) is not None and len(end.scores["validation"]) == rows else []
+            for at, end in ends
         )
         best, present, estimates = (
             [(row["rollouts"], row[name]) for row in self if row.get(name) is not None]

@@ -305,12 +305,8 @@ class _ByLabel(Metric):
     ) -> None:
         super().__init__(**options)
         self.in_mask, self.positive = in_mask, positive
-        self.average = check_choice(
-            f"{type(self).__name__}: average",
-            average,
-            ("macro", "micro", "weighted", "binary"),
-            error=errors.ConfigError,
-        )
+        words, label = ("macro", "micro", "weighted", "binary"), f"{type(self).__name__}: average"
+        self.average = check_choice(label, average, words, error=errors.ConfigError)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         counted = parts_of(schema_of(check_masks(self.name, output_schema, target_schema, self.in_mask)))

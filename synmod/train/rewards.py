@@ -618,10 +618,8 @@ class Weighted(Reward):
             name: BoundReward(reward, REWARD_ARGUMENTS, what=f"the reward {name!r}") for name, reward in rewards.items()
         }
         self.needs_target = any(reward.needs_target for reward in rewards.values())
-        self.range = (
-            min(reward.range[0] for reward in rewards.values()),
-            max(reward.range[1] for reward in rewards.values()),
-        )
+        lows, highs = zip(*(reward.range for reward in rewards.values()), strict=True)
+        self.range = min(lows), max(highs)
 
     @property
     def asks_for(self) -> frozenset[str]:

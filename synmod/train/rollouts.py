@@ -348,20 +348,10 @@ class RunOutcome:
             sample: Number of the draw.
             **more: Further fields.
         """
-        return kind(
-            cast("str", example.id),
-            example.inputs,
-            example.target,
-            self.outputs,
-            None if feedback is None else feedback.score,
-            feedback,
-            self.error,
-            self.usage,
-            self.elapsed_s,
-            self.call_id,
-            sample,
-            **more,
-        )
+        row = cast("str", example.id), example.inputs, example.target, self.outputs
+        score = None if feedback is None else feedback.score
+        costs = self.usage, self.elapsed_s, self.call_id
+        return kind(*row, score, feedback, self.error, *costs, sample, **more)
 
 
 def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:

@@ -395,13 +395,9 @@ class Columns:
                 raise DataError(f"the column {name!r} is not an input. Did you mean {twin!r}?")
         if target is _ABSENT:
             target = self._target({name: fields[name] for name in targets})
-        return Example(
-            row_id,
-            self._wrapped({name: fields[name] for name in inputs if name in fields}),
-            self.targets.read(target),
-            {name: fields[name] for name in rest if name not in targets and name not in inputs},
-            group,
-        )
+        values = {name: fields[name] for name in inputs if name in fields}
+        extra = {name: fields[name] for name in rest if name not in targets and name not in inputs}
+        return Example(row_id, self._wrapped(values), self.targets.read(target), extra, group)
 
     def _target(self, columns: Mapping[str, Any]) -> Any:
         """Return the target in its columns: the object in the only one, where that has the fields of the output."""
@@ -435,9 +431,8 @@ class Columns:
         else:
             new = {unknown[0]: next(iter(self.targets.fields))}
             remedy = f"Rename the target, as in sm.load_examples(rename={new}), and leave out other columns"
-        subject = (
-            f"the column {unknown[0]!r} is" if len(unknown) == 1 else f"the columns {', '.join(map(repr, unknown))} are"
-        )
+        columns = ", ".join(map(repr, unknown))
+        subject = f"the column {columns} is" if len(unknown) == 1 else f"the columns {columns} are"
         raise DataError(
             f"{subject} neither an input ({', '.join(self._fields)}) nor a field of the output "
             f"({', '.join(self.targets.fields)}).{meant} {remedy}."
@@ -461,10 +456,8 @@ class Columns:
 
     def _only_field(self, name: str) -> data.Schema | None:
         """Return the schema of the only field of an input or output that is named, among several of them."""
-        parts = self.targets.parts
-        fields = (
-            fields_of(self._symbols[name]) if name in self._symbols else parts[name].fields if name in parts else {}
-        )
+        part = self.targets.parts.get(name)
+        fields = fields_of(self._symbols.get(name)) or ({} if part is None else part.fields)
         return next(iter(fields.values())) if len(fields) == 1 else None
 
     def _check_required(self, fields: Mapping[str, Any]) -> None:

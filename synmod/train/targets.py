@@ -209,9 +209,8 @@ class Targets:
             parts = data.parts_of(data.schema_of(whole))
             is_whole = all(name in names for name in parts.fields)
             fields = leaves.frozen_dict({name: parts.fields.get(name, {}) for name in names})
-            self._symbols[names] = (
-                whole if is_whole else data.symbol(replace(parts, fields=fields, required=names).schema)
-            )
+            schema = replace(parts, fields=fields, required=names).schema
+            self._symbols[names] = whole if is_whole else data.symbol(schema)
         return self._symbols[names]
 
 
