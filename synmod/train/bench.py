@@ -137,7 +137,7 @@ class Bench:
         return self._examples[split][row]
 
     def target_of(self, row: str, split: Split = "train") -> Json:
-        """Return the target of a row as JSON; a label stands under the only field that the program returns."""
+        """Return the target of a row as JSON; a label is returned under the name of the only output field."""
         target = as_json(self.example(row, split).target)
         is_whole = self._field is None or target is None or is_object(target)
         return target if is_whole else {self._field: target}
@@ -171,7 +171,7 @@ class Bench:
 
         Args:
             state: Values of the targets.
-            *parents: What it was made of.
+            *parents: The States that it was made from.
             operator: The operation that made it.
         """
         self._pool.note(state, self._ledger.next_place(), parents, operator)
@@ -276,7 +276,7 @@ class Bench:
                     self._ledger.note_trained(record, rollout)
         is_seed = teacher is None and record is self._pool.seed
         self._outage.check(rollouts, self.step, split, is_seed=is_seed)
-        if calls:  # hot: rollouts are made without them, and made anew only where they are wanted
+        if calls:  # hot: rollouts are copied with their calls only on request
             return [
                 replace(rollout, calls=self._calls.get(job[0], ())) for job, rollout in zip(jobs, rollouts, strict=True)
             ]

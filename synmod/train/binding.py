@@ -25,7 +25,7 @@ Role: TypeAlias = Literal["state", "fixed", "param", "aux"]
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a Trainer has fixed of a program; nothing before `bind`.
+    """The schemas, classes and requests that a Trainer has fixed; empty before `bind`.
 
     Attributes:
         program: The program.

@@ -303,7 +303,7 @@ def _every(period: int, save: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class MonitorRecord:
-    """What a Monitor noted of one value.
+    """The statistic of one value that a Monitor recorded.
 
     Attributes:
         step: Which `tic` it was, from 0.

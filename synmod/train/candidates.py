@@ -224,7 +224,7 @@ class CandidatePool:
         self._validation = validation
         self._records: dict[str, CandidateRecord] = {}
         self._current: dict[CandidateRecord, None] = {}
-        """What the program has held, the latest last."""
+        """The States that the program has held, the latest last."""
         self._seed = seed
         self.seed = self.note(seed, (-1, 1), operator="seed")
 

@@ -235,7 +235,7 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
     if program is not None and program.built and not strict:
         return program
     if program is not None and not options.get("language_models"):
-        options = {**options, "language_models": _unregistered_models(file, program)}
+        options = {**options, "language_models": _models_by_name(file, program)}
     saved: modules.Module = saving.load(file, **options)
     if program is None:
         return saved
@@ -251,7 +251,7 @@ def _program_of(file: Path, program: modules.Module | None, strict: bool, **opti
     return program
 
 
-def _unregistered_models(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
+def _models_by_name(file: Path, program: modules.Module) -> dict[str, lm.SharedModel]:
     """Return the models of a program that a file only names, since their classes are not registered: doubles."""
     names: Any = saving.read_document(file, None, "program")["language_models"]
     models = [model for _, model in tree.iter_graph(program, lm.SharedModel)]

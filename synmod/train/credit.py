@@ -107,7 +107,7 @@ class Routing:
             for call in rollout.calls:
                 feedback = feedback_by_call[call.parent_id]
                 feedback_by_call[call.call_id] = await self._route(call, feedback)
-                if feedback.parts:  # one that addresses a module stands in place of the critique
+                if feedback.parts:  # a part for a module replaces the critique
                     own = self._parts(feedback, call.path)
                     feedback = replace(feedback, critique="\n".join(own) if own else feedback.critique, parts={})
                 item = FeedbackItem(row, call.path, call.inputs, call.outputs, feedback)

@@ -69,7 +69,7 @@ async def evaluate(
             Returns a number, a bool or a `sm.Feedback`. None for no score.
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
-            failed run; its score stands. One that counts no run, or has no result, is left out with a warning.
+            failed run, but keeps its score. One that counts no run, or has no result, is left out with a warning.
         concurrency: How many runs are under way at once.
         max_errors: How many runs may fail; None for any number.
         max_error_rate: Which share of the finished runs may fail, from 0 to 1, looked at from the 20th run on; None for

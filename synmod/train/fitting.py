@@ -37,7 +37,7 @@ _COUNTS: Final = {"epoch", "step", "best_val_reward", "candidates", "accepted", 
 
 @dataclass(frozen=True, slots=True)
 class BatchEndParam:
-    """What a batch-end callback gets.
+    """The argument of a batch-end callback.
 
     Attributes:
         epoch: Number of the epoch.
@@ -160,7 +160,7 @@ async def fit(
 
 @dataclass
 class _Hooks:
-    """What a run notifies: callbacks, a monitor, and the functions that MXNet's `fit` calls.
+    """The observers of a run: callbacks, a monitor, and the callback functions of MXNet's `fit`.
 
     Raises:
         TrainerError: One of the callbacks is not a `Callback`.
@@ -222,7 +222,7 @@ class _Fitting:
         trainer, optimizer = self.trainer, self.optimizer
         if optimizer.proposer is not None and not optimizer.proposer.built:
             await module.build(optimizer.proposer, ReflectionInputs)  # what it is made of counts, built or not
-        opened: Any = nullcontext(Journal())
+        block: Any = nullcontext(Journal())
         if folder is not None:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
             of = runs.identity_of_run(
@@ -234,15 +234,15 @@ class _Fitting:
                 "optimizer": runs.describe(optimizer),
                 "seed": trainer.seed,
             }
-            opened = folder.open_journal(identity, self.seed.fingerprint, durable_rows=durable_rows)
+            block = folder.open_journal(identity, self.seed.fingerprint, durable_rows=durable_rows)
         result = f"history/{cache.key_of([asdict(self.limits), repr(self.epochs), self.batches, self.order])}"
-        async with opened as journal:
+        async with block as journal:
             self.journal: Journal = journal
             finished = self._read_finished(await journal.read(result) or {})
             if finished is not None:
                 return finished
             history = await self._run()
-            if history.stopped != "callback":  # what a callback has ended is decided anew
+            if history.stopped != "callback":  # a run that a callback has ended may continue
                 await journal.write(result, {**self._values(), "history": history.record()})
             return history
 

@@ -1,4 +1,4 @@
-"""What a run does, in its ledger, and what is left of it: the History, epoch by epoch."""
+"""The Ledger of a running fit, and the History that it returns, epoch by epoch."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ _Lane: TypeAlias = tuple[tuple[int, ...], Iterator[int]]
 """The place of running code in its step, a branch of a `gather`, and the numbers of what it notes next."""
 _LANE: Final[ContextVar[_Lane | None]] = ContextVar("synmod_lane", default=None)
 _OF_THIS_PROCESS: Final = ("seconds", "replayed")
-"""What is not a function of data, seed and models: on the rows and in CSV, not in JSON."""
+"""Numbers that depend on more than data, seed and models: in rows and CSV, not in JSON."""
 ESTIMATE: Final = "_estimate"
 """Ends the names of what was measured on a part of the validation rows only."""
 

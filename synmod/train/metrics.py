@@ -18,7 +18,7 @@ from .rollouts import ExampleResult
 from .targets import check_masks, equal_fields, fields_to_compare, normal, target_checker
 
 METRIC_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "rollout")
-"""What objects that are fed row by row may take by parameter name."""
+"""The names of the parameters that `update_state` may have."""
 _TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -294,7 +294,7 @@ class _ByLabel(Metric):
 
     initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
     weights: ClassVar[tuple[float, float]]
-    """What an extra and a missed label weigh beside a hit: a and b."""
+    """The weights of an extra and of a missed label, a hit being 1: a and b."""
 
     def __init__(
         self,
@@ -551,7 +551,7 @@ class Latency(Metric):
 
 @register_own(public=False)
 class Used(_Average):
-    """What the model calls used: tokens, calls, cost; of program and reward.
+    """The usage of the model calls of program and reward: tokens, calls, cost.
 
     Args:
         field: A field of `sm.Usage`, such as `"completion_tokens"` or `"cost_usd"`.
@@ -646,12 +646,12 @@ class Metrics:
         self.metrics = metrics_from(metrics)
         self.functions: list[Any] = []
         self._bound: dict[str, Any] = {}
-        """What calls each function, or feeds each object."""
+        """A caller of each function, or a feeder of each object."""
         self._objects: dict[str, Any] = {}
         self._sums: dict[str, float] = {}
         self._rows = 0
         self._faults: dict[str, Exception | None] = {}
-        """What each object raised first; None for one that has counted a run."""
+        """The first error of each object; None for one that has counted a run."""
         for metric in self.metrics:
             name = str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
             if name in self._bound:

@@ -136,11 +136,11 @@ def inputs_for(program: Module, example: Example) -> Any:
         return cast("Any", inputs)
     parts, kinds = leaves(inputs), data.JsonDataModel | data.DataModel | data.SymbolicDataModel | None
     are_models = bool(parts) and all(isinstance(part, kinds) for part in parts)
-    is_wrapped = are_models or isinstance(inputs, PositionalInputs)
-    if is_wrapped and not is_object(inputs):
+    is_wrap = are_models or isinstance(inputs, PositionalInputs)
+    if is_wrap and not is_object(inputs):
         return inputs
     declared: Any = input_symbols(program)
-    if declared is None and not is_wrapped:
+    if declared is None and not is_wrap:
         raise ArgumentError(
             f"example {example.id!r}: its inputs are plain JSON, and {program.name!r} declares no schema for them; "
             "give data models, put an Input in front, sm.Sequential([sm.Input(Query), ...]), or annotate its "
@@ -152,7 +152,7 @@ def inputs_for(program: Module, example: Example) -> Any:
             values = inputs if len(inputs) == len(parts) else {**defaults_of(program), **inputs}
             return PositionalInputs(wrap_input(part, values.get(name)) for name, part in parts.items())
         declared = leaves(declared)[0]  # the others have defaults
-    return inputs if is_wrapped else wrap_input(declared, inputs)
+    return inputs if is_wrap else wrap_input(declared, inputs)
 
 
 def wrap_inputs(declared: Any, inputs: Any) -> Any:
@@ -314,7 +314,7 @@ class Columns:
         """
         if isinstance(row, Example):
             check_id(row.id, self._ids)
-            return replace(row, inputs=self._wrapped(row.inputs), target=self.targets.read(row.target))
+            return replace(row, inputs=self._wrap(row.inputs), target=self.targets.read(row.target))
         row = self._by_name(row)
         pair: tuple[Any, Any] = pair_of(cast("Any", row)) if isinstance(row, tuple) else (row, _ABSENT)
         inputs, target = self._by_name(pair[0]), pair[1]
@@ -326,13 +326,13 @@ class Columns:
             fields = cast("Mapping[Any, Any]", inputs)
             return self.example(self._record(fields)) if self._is_record(fields) else self._split(fields, target)
         if target is _ABSENT and isinstance(inputs, str) and len(self._fields) == 1 and self._single is not None:
-            return Example(None, self._wrapped(inputs))
+            return Example(None, self._wrap(inputs))
         if target is _ABSENT:
             names = ", ".join(map(repr, names_in(inputs)))
             fields = f" with the fields {names:.200}, none of which is an input ({', '.join(self._fields)})"
             remedy = "give a data model, a dict, a dataclass, an Example, or a pair"
             raise DataError(f"it is a {type(inputs).__name__}{fields if names else ''}; {remedy}.")
-        return Example(None, self._wrapped(inputs), self.targets.read(target))
+        return Example(None, self._wrap(inputs), self.targets.read(target))
 
     def _by_name(self, value: Any) -> Any:
         """Return the fields of a record by name, where one of them is an input; anything else as it is.
@@ -397,7 +397,7 @@ class Columns:
             target = self._target({name: fields[name] for name in targets})
         values = {name: fields[name] for name in inputs if name in fields}
         extra = {name: fields[name] for name in rest if name not in targets and name not in inputs}
-        return Example(row_id, self._wrapped(values), self.targets.read(target), extra, group)
+        return Example(row_id, self._wrap(values), self.targets.read(target), extra, group)
 
     def _target(self, columns: Mapping[str, Any]) -> Any:
         """Return the target in its columns: the object in the only one, where that has the fields of the output."""
@@ -471,7 +471,7 @@ class Columns:
                 remedy = form or did_you_mean(name, fields) + rename
                 raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
-    def _wrapped(self, inputs: Any) -> Any:
+    def _wrap(self, inputs: Any) -> Any:
         """Return inputs as data models, as far as the program declares them.
 
         Args:
@@ -488,7 +488,7 @@ class Columns:
             raise
 
     def _read_inputs(self, inputs: Any) -> Any:
-        """Return inputs as data models; errors of `_wrapped`."""
+        """Return inputs as data models; errors of `_wrap`."""
         if self._symbols and isinstance(inputs, list | tuple) and not isinstance(inputs, PositionalInputs):
             values = cast("Sequence[Any]", inputs)
             if len(values) != len(self._symbols):
