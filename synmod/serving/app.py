@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from synmod import errors, lm, scope
+from synmod.leaves import aio
 from synmod.scope.frame import ambient
 
 from . import pages
@@ -236,12 +238,11 @@ async def _metrics(app: Application, x: Exchange, _name: str | None) -> None:
 
 
 async def _mcp(app: Application, x: Exchange, name: str | None) -> None:
-    """Answer a request of MCP; its package takes half a second to import."""
-    from .mcp_tools import answer_mcp
-
+    """Answer a request of MCP; its package takes half a second to import, in a thread, while other calls go on."""
     if app.is_stopping:
         raise GoingDown
-    await answer_mcp(app, x, name)
+    tools: Any = await aio.to_thread(import_module, "synmod.serving.mcp_tools")
+    await tools.answer_mcp(app, x, name)
 
 
 async def _page(_app: Application, x: Exchange, _name: str | None) -> None:
