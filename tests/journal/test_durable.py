@@ -108,6 +108,7 @@ async def test_paths_tell_equal_calls_apart(tmp_path):
     assert len(model.requests) == 3
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_at_once(tmp_path):
     """Each is recorded and found, equal ones too."""
     model = echo()
@@ -429,6 +430,7 @@ def test_it_works_on_trio(tmp_path):
 # -- people ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_question_is_answered_by_another_process(tmp_path):
     """In a fresh interpreter: the answer is validated, kept with time and name, and found by the same lines."""
 
