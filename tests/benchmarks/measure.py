@@ -7,6 +7,7 @@ the wall; a child process by what the system says it took.
 import gc
 import resource
 import statistics
+import tracemalloc
 from dataclasses import dataclass
 from time import perf_counter, process_time
 
@@ -30,7 +31,7 @@ class Row:
         floor_us: Microseconds of the floor, the median round; None where the budget is absolute.
         budget: The most that is good enough: a ratio, or microseconds.
         got: The ratio, or the microseconds.
-        unit: Of both: times the floor, or microseconds.
+        unit: Of both: times the floor, microseconds, or KiB, which `ours_us` then holds.
     """
 
     what: str
@@ -77,6 +78,20 @@ def alone(what, ours, *, budget_us, per=1, rounds=9) -> Row:
     return Row(what, each, None, budget_us, each, "µs")
 
 
+def memory(what, make, *, budget_kib, count=200) -> Row:
+    """Measure the KiB that one of what `make(count)` returns takes."""
+    make(count)  # what is made once for all
+    gc.collect()
+    tracemalloc.start()
+    try:
+        made = make(count)
+        gc.collect()
+        got = tracemalloc.get_traced_memory()[0] / len(made) / 1024
+    finally:
+        tracemalloc.stop()
+    return Row(what, got, None, budget_kib, got, "KiB")
+
+
 def table(rows) -> str:
     """The rows as text."""
     lines = [f"{'what':<56}{'ours':>15}{'floor':>15}{'got':>10}{'budget':>10}"]
@@ -84,5 +99,6 @@ def table(rows) -> str:
         floor = "" if row.floor_us is None else f"{row.floor_us:,.2f} µs"
         over = "  over" if row.got > row.budget else ""
         got, budget = f"{row.got:.2f} {row.unit}", f"{round(row.budget, 3):g} {row.unit}"
-        lines.append(f"{row.what:<56}{row.ours_us:>12,.2f} µs{floor:>15}{got:>10}{budget:>10}{over}")
+        ours = f"{row.ours_us:,.2f} {'KiB' if row.unit == 'KiB' else 'µs'}"
+        lines.append(f"{row.what:<56}{ours:>15}{floor:>15}{got:>10}{budget:>10}{over}")
     return "\n".join(lines)

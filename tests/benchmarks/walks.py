@@ -1,9 +1,9 @@
-"""The walk over a program, a visit at a time."""
+"""The walk over a program, a visit at a time; the memory of a module."""
 
 from itertools import cycle
 
 import synmod as sm
-from tests.benchmarks.measure import alone
+from tests.benchmarks.measure import alone, memory
 
 
 class Holder(sm.Module):
@@ -14,6 +14,24 @@ class Holder(sm.Module):
         self.first = sm.Param("x")
         self.second = sm.Param("y")
         self.children = children
+
+
+class Built(sm.Module):
+    """One Variable, made by its build."""
+
+    async def build(self, inputs):
+        self.notes = self.add_variable({}, name="notes")
+
+    async def call(self, inputs):
+        return inputs
+
+
+async def built(count):
+    """Return modules that were called once."""
+    modules = [Built() for _ in range(count)]
+    for module in modules:
+        await module(sm.JsonDataModel({}, schema={"type": "object"}))
+    return modules
 
 
 def other_values(root):
@@ -32,3 +50,4 @@ def rows(scale=1.0):
     states = cycle(other_values(small))
     yield alone("update of 200 Variables in 100 modules", lambda: sm.update(small, next(states)), budget_us=3_000)
     yield alone("variables, 200 in 100 modules", lambda: small.variables, budget_us=3_000)
+    yield memory("a built module with one Variable", lambda count: sm.run(built, count), budget_kib=20)
