@@ -6,9 +6,9 @@ import pytest
 
 from tests import house, words
 
-LINES, FILES = 35_100, 200
+LINES, FILES = 36_700, 215
 ROOM = 1.05
-HOPS = {"a call": 3, "a Generator call": 20, "a first call with build": 19, "a save": 20, "a load": 33}
+HOPS = {"a call": 3, "a Generator call": 18, "a first call with build": 18, "a save": 18, "a load": 30}
 WORDS = {
     "functions named by a participle, %": 4.8,
     "vague names, %": 2.5,
