@@ -341,6 +341,10 @@ class _ByLabel(Metric):
             if labels:
                 counts.value = {**counts.value, **{label: counts.value.get(label, 0) + 1 for label in labels}}
 
+    def label_weights(self) -> tuple[float, float]:
+        """Return what an extra and a missed label weigh beside a hit."""
+        return self.weights
+
     def result(self) -> float:
         """Return the average over the labels seen so far, 0.0 of nothing."""
         hits, extra, missed = self.hits.value, self.extra.value, self.missed.value
@@ -349,7 +353,8 @@ class _ByLabel(Metric):
         if self.average == "micro":
             counts = [(sum(hits.values()), sum(extra.values()), sum(missed.values()))]
         shares = [hit + miss if self.average == "weighted" else 1 for hit, _, miss in counts]
-        scores = [hit and hit / (hit + self.weights[0] * more + self.weights[1] * miss) for hit, more, miss in counts]
+        a, b = self.label_weights()
+        scores = [hit and hit / (hit + a * more + b * miss) for hit, more, miss in counts]
         parts = (share * score for share, score in zip(shares, scores, strict=True))
         return math.fsum(parts) / sum(shares) if any(shares) else 0.0
 
@@ -442,6 +447,50 @@ class F1Score(_ByLabel):
     weights = (0.5, 0.5)
 
 
+@register_own(public=False)
+class FBeta(_ByLabel):
+    """The weighted harmonic mean of precision and recall, over a closed field, or a list field as a set.
+
+    Args:
+        beta: How many times as important recall is as precision; 1 is `F1Score`.
+        in_mask: The field; None where the target has one only.
+        average: `"macro"`, `"micro"`, `"weighted"` or `"binary"`, as for `Precision`.
+        positive: The label of `"binary"`.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: `beta` is not a number above 0, or another word for `average`.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Team(sm.DataModel):
+        ...     team: str
+        >>> rows = [(Team(team="billing"), "billing"), (Team(team="billing"), "shipping")]
+        >>> dict(sm.run(sm.evaluate(sm.Identity(), rows, metrics=[FBeta(2, average="micro")])).metrics)
+        {'f_beta': 0.5}
+
+    Source: van Rijsbergen's F measure, scikit-learn's `fbeta_score`.
+    """
+
+    weights = (0.5, 0.5)
+
+    def __init__(
+        self,
+        beta: float,
+        in_mask: Any = None,
+        average: Literal["macro", "micro", "weighted", "binary"] = "macro",
+        positive: Json = True,
+        **options: Unpack[MetricOptions],
+    ) -> None:
+        super().__init__(in_mask, average, positive, **options)
+        self.beta = check_number("FBeta: beta", beta, 1e-9, 1e9, error=errors.ConfigError)
+
+    def label_weights(self) -> tuple[float, float]:
+        """Return what an extra and a missed label weigh beside a hit."""
+        square = self.beta**2
+        return 1 / (1 + square), square / (1 + square)
+
+
 # -- by run ------------------------------------------------------------------------------------------------------------
 
 
@@ -475,7 +524,7 @@ class PassAtK(Metric):
 
     def __init__(self, k: int, threshold: float = 1.0, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
-        self.k, self.threshold = check_int("PassAtK: k", k, error=errors.ConfigError), threshold
+        self.k, self.threshold = check_int(f"{type(self).__name__}: k", k, error=errors.ConfigError), threshold
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one sample."""
@@ -488,10 +537,14 @@ class PassAtK(Metric):
 
     def _with_last(self) -> tuple[float, int]:
         """Return sum and number of examples, with the one that is being counted; one of too few samples is left out."""
-        n, failed = self.samples.value, self.samples.value - self.passed.value
+        n, passed = self.samples.value, self.passed.value
         if n < self.k:
             return self.total.value, self.examples.value
-        return self.total.value + 1 - math.comb(failed, self.k) / math.comb(n, self.k), self.examples.value + 1
+        return self.total.value + self.chance(n, passed), self.examples.value + 1
+
+    def chance(self, n: int, passed: int) -> float:
+        """Return the chance that one of `k` of `n` samples passes."""
+        return 1 - math.comb(n - passed, self.k) / math.comb(n, self.k)
 
     def result(self) -> float:
         """Return the mean over the examples with at least `k` samples (CallError without any)."""
@@ -499,6 +552,38 @@ class PassAtK(Metric):
         if not examples:
             raise errors.CallError(f"{self.name}: no example has {self.k} samples; write samples={self.k} in evaluate.")
         return total / examples
+
+
+@register_own(public=False)
+class PassHatK(PassAtK):
+    """The chance that all of `k` samples of an example pass, without bias, as the mean over the examples.
+
+    Of n samples of which c pass it is C(c, k) / C(n, k). It is how reliable a program is, where `PassAtK` is how good
+    its best sample is.
+
+    Args:
+        k: How many samples must all pass.
+        threshold: The score at which a sample passes.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: `k` is not a count.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     answer: str
+        >>> rows = [(Answer(answer="a"), "a"), (Answer(answer="b"), "a")]
+        >>> evaluation = sm.evaluate(sm.Identity(), rows, reward="exact_match", metrics=[PassHatK(2)], samples=3)
+        >>> dict(sm.run(evaluation).metrics)
+        {'pass_hat_k': 0.5}
+
+    Source: tau-bench (Yao et al. 2024).
+    """
+
+    def chance(self, n: int, passed: int) -> float:
+        """Return the chance that all of `k` of `n` samples pass."""
+        return math.comb(passed, self.k) / math.comb(n, self.k)
 
 
 _GROWTH: Final = 1.02

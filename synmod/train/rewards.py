@@ -11,10 +11,10 @@ import sys
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from operator import mul
-from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack, cast
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, Unpack, cast
 
 from synmod import data, leaves
 from synmod.blocks import Generator
@@ -407,6 +407,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
+_NORMAL_95: Final = 1.959963984540054
 _JUDGE: Final = """\
 Judge how good the `outputs` of a program are. If there is a `target`, they should agree with it in content; their \
 wording may differ. First write the `critique`, then choose the `score` that fits it.
@@ -428,13 +429,15 @@ class LMAsJudge(Reward):
     Args:
         language_model: The judge, or its name; None for the default of the calling context.
         instructions: The task of the judge, in place of the built-in text.
-        rubric: Criteria, each in a sentence; they follow the instructions.
+        rubric: Criteria, each in a sentence; they follow the instructions. Or the name of one of twelve texts with a
+            scale and an example: "faithfulness", "correctness", "completeness", "conciseness", "relevance",
+            "groundedness", "harmlessness", "tone", "instruction_following", "coherence", "fluency", "citation".
         scale: An Enum of numbers that the judge picks from.
         samples: How many independent verdicts make one score.
         **options: Those of `Reward`.
 
     Raises:
-        ConfigError: `scale` is not a scale, `samples` not a count, an unknown model.
+        ConfigError: `scale` is not a scale, `samples` not a count, an unknown model or rubric ('Did you mean').
 
     Example:
         >>> import synmod as sm
@@ -454,14 +457,17 @@ class LMAsJudge(Reward):
         self,
         language_model: LanguageModel | str | None = None,
         instructions: str | None = None,
-        rubric: Sequence[str] = (),
+        rubric: Sequence[str] | str = (),
         scale: type[Enum] = data.Score,
         samples: int = 1,
         **options: Unpack[RewardOptions],
     ) -> None:
         super().__init__(**options)
-        if isinstance(rubric, str):
-            raise ConfigError(f"LMAsJudge: rubric is {rubric!r:.100}; write a list of criteria.")
+        if isinstance(rubric, str) and rubric not in data.RUBRICS:
+            names = f"write a list of criteria, or one of {', '.join(data.RUBRICS)}"
+            raise ConfigError(
+                f"LMAsJudge: rubric is {rubric!r:.100}; {names}.{leaves.did_you_mean(rubric, data.RUBRICS)}"
+            )
         leaves.check_int("LMAsJudge: samples", samples, error=ConfigError)
         try:
             data.normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
@@ -479,6 +485,8 @@ class LMAsJudge(Reward):
         }
         schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
         criteria = ["", "Criteria:", *(f"- {criterion}" for criterion in rubric)] if rubric else []
+        if isinstance(rubric, str):
+            criteria = ["", data.RUBRICS[rubric].text(min(numbers), max(numbers))]
         text = "\n".join([_JUDGE if instructions is None else instructions, *criteria])
         self.judge = Generator[Any](schema=schema, language_model=language_model, instructions=text, name="judge")
 
@@ -715,3 +723,80 @@ def reward_from(x: Any) -> Reward:
         raise ArgumentError(f"the reward is the class {x.__name__}; write an instance, {x.__name__}().")
     x = resolve_name(x, _NAMED, "reward") if isinstance(x, str) else x
     return x if isinstance(x, Reward) else RewardFunction(x, getattr(x, "range", (0.0, 1.0)))
+
+
+# -- judges and people -------------------------------------------------------------------------------------------------
+
+
+class Agreement(NamedTuple):
+    """How far a judge agrees with people.
+
+    Attributes:
+        kappa: Cohen's kappa: 1 for full agreement, 0 for that of chance.
+        interval: Its 95 % interval, by the normal approximation.
+        n: How many rows were judged.
+        table: How often people gave the first score where the judge gave the second.
+    """
+
+    kappa: float
+    interval: tuple[float, float]
+    n: int
+    table: Mapping[tuple[float, float], int]
+
+
+async def agreement(judge: Any, rows: Iterable[Mapping[str, Any]]) -> Agreement:
+    """Return how far a judge agrees with people, before its scores are trusted.
+
+    Args:
+        judge: A reward, as `compile` takes it.
+        rows: Mappings with `outputs` and the people's `score`, and perhaps `inputs` and `target`. The score of an
+            `LMAsJudge` is a number on its scale.
+
+    Raises:
+        DataError: There are no rows, a row has no `outputs` or `score`, its score is not on the scale, or the
+            judge gives none.
+        Exception: Raised by the judge.
+
+    Example:
+        >>> rows = [{"outputs": text, "score": score} for text, score in [("a", 1), ("ab", 0), ("b", 1), ("cd", 0)]]
+        >>> def is_short(outputs):
+        ...     return float(len(outputs) == 1)
+        >>> sm.run(agreement(is_short, rows)).kappa
+        1.0
+
+    Source: Cohen 1960.
+    """
+    reward, cases, people = reward_from(judge), [*rows], list[float]()
+    for index, row in enumerate(cases):
+        if "outputs" not in row or "score" not in row:
+            raise DataError(f"agreement: rows[{index}] has {', '.join(row) or 'nothing'}; it needs outputs and score.")
+        score = row["score"]
+        people.append(data.normalize_score(score, reward.scale) if isinstance(reward, LMAsJudge) else float(score))
+    if not cases:
+        raise DataError("agreement: there are no rows.")
+    bound = BoundReward(reward, REWARD_ARGUMENTS)
+
+    async def score_of(number: int) -> float:
+        row = cases[number]
+        given = {name: row.get(name) for name in ("inputs", "outputs", "target")}
+        score = (await bound(**given, example_id=str(number), extra={})).score
+        if score is None:
+            raise DataError(f"agreement: rows[{number}]: the judge gave no score.")
+        return score
+
+    async with map_concurrently(score_of, range(len(cases)), progress=False) as results:
+        scores = [score async for score in results]
+    return _agreement_of([*zip(people, scores, strict=True)])
+
+
+def _agreement_of(pairs: Sequence[tuple[float, float]]) -> Agreement:
+    """Return the agreement of pairs of scores."""
+    n, table = len(pairs), Counter(pairs)
+    firsts, seconds = (Counter(pair[place] for pair in pairs) for place in (0, 1))
+    observed = sum(count for (first, second), count in table.items() if first == second) / n
+    chance = sum(firsts[score] * seconds[score] for score in firsts) / n**2
+    if chance == 1:  # both gave one score to all
+        return Agreement(1.0, (1.0, 1.0), n, dict(table))
+    kappa, error = (observed - chance) / (1 - chance), math.sqrt(observed * (1 - observed) / n) / (1 - chance)
+    interval = max(-1.0, kappa - _NORMAL_95 * error), min(1.0, kappa + _NORMAL_95 * error)
+    return Agreement(kappa, interval, n, dict(table))

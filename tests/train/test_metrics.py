@@ -167,6 +167,26 @@ def test_pass_at_k_is_that_of_all_draws(examples, k):
             metric.result()
 
 
+@given(st.lists(st.booleans(), min_size=3, max_size=7), st.integers(1, 3))
+def test_pass_hat_k_is_that_of_all_draws(samples, k):
+    """The share of draws of k samples in which all pass, enumerated."""
+    metric = M.PassHatK(k)
+    for passed in samples:
+        metric.update_state(rollout=row(id="1", score=float(passed)))
+    draws = [*itertools.combinations(samples, k)]
+    assert metric.result() == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+@pytest.mark.parametrize(("beta", "expected"), [(1, 4 / 7), (2, 10 / 16), (0.5, 2.5 / (2.5 + 0.25 * 1 + 2))])
+def test_f_beta_weighs_recall(beta, expected):
+    """Two hits, two extra and one missed: (1 + b2) * 2 / ((1 + b2) * 2 + b2 * 1 + 2)."""
+    metric = M.FBeta(beta, "label", average="binary", positive="a")
+    for target, output in ("aa", "aa", "ba", "ba", "ab"):
+        metric.update_state(target, out(output))
+    assert metric.result() == pytest.approx(expected)
+    assert M.FBeta(1).label_weights() == (0.5, 0.5)
+
+
 async def test_pass_at_k_of_an_evaluation():
     """Samples of failed rows did not pass."""
     data = [("a", "a"), ("b", "a"), ("fail", "a")]
@@ -226,6 +246,8 @@ def test_used_sums_or_averages():
         (lambda: M.Used("calls", per="run"), "per must be .*, got 'run'"),
         (lambda: M.F1Score(average="marco"), "Did you mean 'macro'"),
         (lambda: M.PassAtK(0), "k must be .*, got 0"),
+        (lambda: M.PassHatK(0), "PassHatK: k must be .*, got 0"),
+        (lambda: M.FBeta(0), "beta must be"),
         (lambda: M.Latency(95), "quantile must be .*, got 95"),
         (lambda: M.Latency("p95"), "quantile must be .*, got 'p95'"),
         (lambda: M.Accuracy(in_maks="x"), "Did you mean 'in_mask'"),
@@ -376,7 +398,9 @@ METRICS = [
     M.Precision("label", average="weighted"),
     M.Recall("label", average="binary", positive="a"),
     M.F1Score("label"),
+    M.FBeta(2, "label"),
     M.PassAtK(2, threshold=0.5, name="pass_at_2"),
+    M.PassHatK(2, threshold=0.5),
     M.Latency(0.9),
     M.Used("calls", per="evaluation"),
 ]

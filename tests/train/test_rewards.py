@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import synmod as sm
+from synmod.data import RUBRICS
 from synmod.scope import BoundReward
 from synmod.testing import FunctionLM, ScriptedLM
 from synmod.train.rewards import REWARD_ARGUMENTS, reward_from
@@ -233,6 +234,7 @@ async def test_numeric_closeness_falls_with_the_distance():
         (lambda: R.LMAsJudge(samples=0), "samples must be .*, got 0"),
         (lambda: R.LMAsJudge(scale=int), "is not a scale"),
         (lambda: R.LMAsJudge(rubric="be nice"), "list of criteria"),
+        (lambda: R.LMAsJudge(rubric="fluent"), "Did you mean 'fluency'"),
         (lambda: R.RewardFunction(brief, range=(1, 0)), "lowest and the highest"),
         (lambda: R.Weighted({}), "no parts"),
         (lambda: R.Weighted({"a": "exact_match"}), "write .weight, reward."),
@@ -314,6 +316,38 @@ async def test_a_judge_needs_no_target_and_draws_samples():
     feedback = await feedback_of(R.LMAsJudge(lm, samples=4), None, out())
     assert feedback.score == pytest.approx(0.6)
     assert sorted(feedback.critique.splitlines()) == ["a", "b"]
+
+
+async def test_agreement_with_people_is_that_of_hand():
+    """Cohen's kappa of 20 rows: both say yes to 8, both no to 6, and each alone to 4 and 2."""
+    cases = [(1, "yes")] * 8 + [(0, "yes")] * 4 + [(1, "no")] * 2 + [(0, "no")] * 6
+    rows = [{"outputs": text, "score": score} for score, text in cases]
+    result = await R.agreement(lambda outputs: float(outputs == "yes"), rows)
+    observed, chance = 14 / 20, (10 * 12 + 10 * 8) / 400
+    assert result.kappa == pytest.approx((observed - chance) / (1 - chance)) == pytest.approx(0.4)
+    error = (0.7 * 0.3 / 20) ** 0.5 / 0.5
+    assert result.interval == (pytest.approx(0.4 - 1.96 * error, abs=1e-4), pytest.approx(0.4 + 1.96 * error, abs=1e-4))
+    assert (result.n, result.table[1.0, 1.0], result.table[0.0, 1.0]) == (20, 8, 4)
+    judge = R.LMAsJudge(ScriptedLM([{"critique": "", "score": 4}] * 2), scale=sm.Rating)
+    assert (await R.agreement(judge, [{"outputs": "a", "score": 4}, {"outputs": "b", "score": 4}])).kappa == 1.0
+    for wrong in ([], [{"outputs": "a"}], [{"score": 1}]):
+        with pytest.raises(sm.DataError, match="agreement"):
+            await R.agreement("exact_match", wrong)
+
+
+@pytest.mark.parametrize("name", RUBRICS)
+async def test_a_rubric_by_name_is_a_text_with_scale_and_example(name):
+    """The judge reads what is judged, what each end of its scale means, and a case; and it is saved by its name."""
+    lm = ScriptedLM([{"critique": "Not quite.", "score": 4}])
+    judge = R.LMAsJudge(lm, rubric=name, scale=sm.Rating)
+    feedback = await feedback_of(judge, None, out())
+    assert (feedback.score, feedback.critique) == (0.75, "Not quite.")
+    prompt = lm.requests[0].messages[0].content
+    rubric = RUBRICS[name]
+    texts = (rubric.question, f"- 5: {rubric.best}", f"- 1: {rubric.worst}", rubric.example)
+    assert all(text in prompt for text in texts)
+    text = sm.dumps(R.LMAsJudge("embedded/nearest", rubric=name))
+    assert sm.dumps(sm.loads(text)) == text
 
 
 async def test_a_judge_that_fails_leaves_its_row_out():
