@@ -197,7 +197,7 @@ class ToolError(SynmodError, RuntimeError):
     Attributes:
         report: Whether an Agent reports it, whatever its `on_tool_error`; None to let that decide. False for a run with
             `once=True` that may have run, True for one that a person refused.
-        text: What an Agent reported when it happened, for a failure that was found in a journal; else None.
+        text: The report that an Agent made of it, for a failure that was found in a journal; else None.
     """
 
     report: bool | None = None

@@ -10,11 +10,11 @@ LINES, FILES = 36_700, 215
 ROOM = 1.05
 HOPS = {"a call": 3, "a Generator call": 18, "a first call with build": 18, "a save": 18, "a load": 30}
 WORDS = {
-    "functions named by a participle, %": 4.8,
-    "vague names, %": 2.5,
-    "riddles in docstrings": 260,
-    "class names in several files": 4,
-    "fmt: skip": 66,
+    "functions named by a participle, %": 0.7,
+    "vague names, %": 0.4,
+    "riddles in docstrings": 12,
+    "class names in several files": 3,
+    "fmt: skip": 5,
 }
 
 

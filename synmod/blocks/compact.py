@@ -50,7 +50,7 @@ class Compact(Module):
         keep: How many of the last turns stay as they are, or a few more, so that no call is parted from its results.
         window: Size of the context window in tokens; None for that in the price list of the model, if it is known.
         language_model: The model that writes the summary; None for that of the Agent or Generator.
-        instructions: What the summary must keep; None for a general text.
+        instructions: The text that tells the model how to summarize; None for a general one.
         **options: Keyword arguments of `Module`.
 
     Schemas:

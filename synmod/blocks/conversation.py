@@ -83,7 +83,7 @@ def number_of_call(call: data.ToolCall, turns: Sequence[lm.Message]) -> tuple[in
     """Return what tells a tool call from equal ones, the same whenever a conversation goes on.
 
     Returns:
-        How many calls of the tool stand in earlier turns, and how many equal ones before it in its own turn.
+        How many calls of the tool earlier turns have, and how many equal ones before it in its own turn.
     """
     calling = [turn["tool_calls"] for turn in turns if turn.get("tool_calls")]
     earlier = sum(other["function"]["name"] == call.name for calls in calling[:-1] for other in calls)

@@ -85,7 +85,7 @@ class Tool(Module):
             supplies no value for a parameter `sm.Injected[T]` without a default.
         ToolError: When called: `approve` does not allow the run, the timeout is over, or a run with `once=True` may
             have run (contains 'may have run').
-        Paused: When called: `approve="ask"`, and there is no answer yet.
+        Paused: When called: the question of `approve="ask"` has no answer yet.
         DataError: When called: the result is not JSON.
         Exception: When called: any exception of the function.
 
@@ -238,7 +238,7 @@ class Tool(Module):
             schema, model = data.intern_schema(record["schema"]), None
         return data.value_from(record["output"], schema, model, where)
 
-    async def _run_if_allowed(self, value: Any, recording: scope.Recording | None = None) -> Any:
+    async def _run_if_allowed(self, value: Any, recording: scope.CallEntry | None = None) -> Any:
         """Ask for approval where it is needed, and run the function once."""
         args, kwargs = self._arguments(value)
         if self.approve == "ask":
@@ -266,7 +266,7 @@ class Tool(Module):
         """Return the arguments with which a person lets the function run.
 
         Raises:
-            Paused: There is no answer yet.
+            Paused: The question of `approve="ask"` has no answer yet.
             ToolError: The person refuses the run.
         """
         parameters, definitions = split_definitions(data.schema_of(self.input_spec))

@@ -1,4 +1,4 @@
-"""Rubrics: what a judge looks at, in words, with a scale and an example."""
+"""Rubrics: the criteria of a judge in words, with a scale and an example."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,10 +9,10 @@ class Rubric(NamedTuple):
     """One thing that a judge scores.
 
     Attributes:
-        question: What is judged, and what is not.
-        best: What deserves the highest score.
-        middle: What deserves a score in the middle.
-        worst: What deserves the lowest score.
+        question: The question for the judge, with its limits.
+        best: A case for the highest score.
+        middle: A case for a score in the middle.
+        worst: A case for the lowest score.
         example: A case with its score.
     """
 

@@ -1,4 +1,4 @@
-"""Journals: what was paid for stands in a folder, so that the same lines go on where they were killed.
+"""Journals: calls that were paid for are recorded in a folder, so that killed code goes on where it was.
 
 Floor: 6. Purpose: the records of a run, of a durable block and of people's answers; `sm.Run`, `sm.durable`. State: the
 lock files that this process holds. Speed: a recorded call costs 150 µs and its commit; nothing without a block.

@@ -1,4 +1,4 @@
-"""Recorded calls: what stands in a journal is found instead of done, and the rest is recorded when it is done."""
+"""Recorded calls: a call with a record in the journal is not made again, any other is recorded when it has ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Part(scope.Block):
 
     Attributes:
         asked: The ids of the questions that were asked.
-        usage: What the calls used that were found here instead of made.
+        usage: The usage of the calls that were found here instead of made.
     """
 
     def __init__(self, journal: Journal, row: str = "", *, records_calls: bool) -> None:
@@ -94,7 +94,7 @@ class Part(scope.Block):
 
 
 class CallRecording:
-    """The record of one call, an `async with` block around it; see `scope.Recording`.
+    """The record of one call, an `async with` block around it; see `scope.CallEntry`.
 
     A call that leaves the block without a record, by an error or a cancellation, takes no number.
     """

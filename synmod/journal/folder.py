@@ -1,4 +1,4 @@
-"""Run: the folder of a journal, held by one process at a time; `durable`: a block whose calls stand in it."""
+"""Run: the folder of a journal, held by one process at a time; `durable`: a block whose calls are recorded in it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Run:
 
         Args:
             call: One of `calls` whose `ended` is False.
-            result: What the function of the tool would have returned, as JSON or a data model.
+            result: The result of the function of the tool, as JSON or a data model.
 
         Raises:
             RunError: The call is not one of those.
@@ -220,7 +220,7 @@ class Run:
         """Hold the folder, and give its journal; no other process or task may hold it meanwhile.
 
         Args:
-            identity: What the run is of, by name.
+            identity: The program and settings that the run belongs to, by name.
             state: Fingerprint of the values that the program holds; those that the run began with, or has written.
             records_calls: Whether the calls of the block are recorded.
             durable_rows: Whether the calls of its rows are.
@@ -247,7 +247,7 @@ class Run:
             journal.drop_questions()
 
     def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
-        """Write what the run is of, or compare it with what stands there.
+        """Write the program and settings that the run belongs to, or compare them with those in the folder.
 
         Raises:
             RunError: It differs, or the file is not one of ours.
@@ -333,14 +333,14 @@ async def durable(run: Run | str | os.PathLike[str]) -> AsyncGenerator[Run]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call that stands in a journal.
+    """One recorded call.
 
     Attributes:
         path: The module that made it.
         kind: "model", "embedding" or "tool".
         name: The model, or the tool.
         when: When it was recorded, in UTC.
-        usage: What it used.
+        usage: The tokens and money that it used.
         arguments: Those of a tool; None for other calls.
         ended: False for a run of a tool with `once=True` that began and did not end.
         key: Names it in the journal.
@@ -436,7 +436,7 @@ def _lock_file(path: Path, folder: Path) -> Generator[FileIO]:
 
 
 def _holder(text: bytes) -> str:
-    """Return the message on a run that another process holds, with what stands in its lock file."""
+    """Return the message on a run that another process holds, with the text of its lock file."""
     holder = text.decode("ascii", "replace").strip() or "unknown"
     if holder.isdecimal() and not _is_alive(int(holder)):
         return (

@@ -33,13 +33,13 @@ class Journal:
     """The records of a run: what each piece of work, a rollout or a proposal, returned and used; and further notes.
 
     Args:
-        records: Where they stand; None where nothing is kept.
-        paid: What stands in it: how many pieces, what they used, and how long the run had taken at the last of them.
+        records: The file with the records; None where nothing is kept.
+        paid: How many pieces the file has, their usage, and how long the run had taken at the last of them.
         lock: The lock file of the folder.
 
     Attributes:
         pieces: How many rollouts and proposals earlier processes have recorded.
-        usage: What these used.
+        usage: The usage of these.
         live: How many pieces were run in this process, rather than found.
         asked: The ids of the questions that were asked in this process.
         durable_rows: Whether the calls of rows are recorded.
@@ -77,7 +77,7 @@ class Journal:
         return self._clock.now() - self._began
 
     async def find(self, key: str) -> dict[str, Any] | None:
-        """Return a piece as it was given to `keep`; None where there is none that can be read."""
+        """Return a piece as it was given to `keep`; None without one that can be read."""
         entry = await self.read(key) if self.pieces else None  # what this process ran, its callers know
         usage = None if entry is None else usage_of(entry.get("usage"))
         if entry is None or usage is None:
@@ -106,7 +106,7 @@ class Journal:
         """Record a piece that was run, and when; what is not written would be paid for again.
 
         Args:
-            key: What it depends on.
+            key: A digest of all that it depends on.
             piece: JSON, but for `outputs`, which may be a data model, and `usage`; anything where nothing is kept.
 
         Raises:
@@ -122,7 +122,7 @@ class Journal:
         await self.write(key, frozen_dict(entry))  # hot: all in it has been checked
 
     async def _note_schemas(self, outputs: Any) -> Any:
-        """Return the nest of outputs with digests of schemas, which stand in the journal once, not in each record."""
+        """Return the nest of outputs with digests of schemas: each schema is written once, not in each record."""
         if isinstance(outputs, tuple | list):
             parts = [await self._note_schemas(part) for part in cast("list[Any]", outputs)]
             return ["tuple" if isinstance(outputs, tuple) else "list", *parts]
@@ -187,7 +187,7 @@ def unwritable(path: object, why: object) -> JournalError:
 
 
 def sum_paid(records: Cache) -> tuple[int, Usage, float]:
-    """Return how many pieces stand in a journal, what they used, and how long the run had taken at the last of them."""
+    """Return how many pieces a journal has, their usage, and how long the run had taken at the last of them."""
     count, total, longest = 0, NO_USAGE, 0.0
     for at, used in records.pairs("at", "usage"):
         usage = usage_of(used)

@@ -220,7 +220,7 @@ async def call_with_fallbacks(
 async def _models_with_record(
     models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest]
 ) -> Sequence[LanguageModel]:
-    """Return the model whose reply is recorded, so that those before it are not tried again; all if there is none."""
+    """Return the model whose reply is recorded, so that those before it are not tried again; else all."""
     record, frame = scope.ambient(), current_call()
     part = None if record is None else record.journal
     if part is not None and part.records_calls:

@@ -498,7 +498,7 @@ class LMReply:
         first_chunk_s: Seconds to the first piece; None without streaming.
         logprobs: The tokens of the text with their log probabilities, if the parameter `logprobs` requested them.
         media: Images and sounds that the model made.
-        citations: What the text cites, such as pages that a native tool found.
+        citations: The sources that the text cites, such as pages that a native tool found.
 
     Source: OpenAI's chat completions; differs: frozen; `json` is valid or None.
     """

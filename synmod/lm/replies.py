@@ -26,7 +26,7 @@ _FORM: Final = '{"name": "search", "description": "...", "parameters": {"type": 
 
 
 def native_tool(name: str, **options: Json) -> FrozenDict:
-    """Return a tool that runs at the provider, such as a search of the web; it stands in `tools`, also of an Agent.
+    """Return a tool that runs at the provider, such as a search of the web, for `tools`, also of an Agent.
 
     What it did is in the message of the reply, and goes back to the provider in a conversation; what it cited is in
     `reply.citations`; its price is part of the usage. It needs `adapter="responses"`, or a model of Anthropic.

@@ -267,7 +267,7 @@ async def draw_sets(
     Args:
         bench: Runs each set on the first validation rows, as halving does.
         pool: The examples.
-        states: What to compare the sets with; the first one has the other values of the sets.
+        states: The States to compare the sets with; the first one has the other values of the sets.
         most: Entries per Variable at most.
         sets: How many States there are in the end.
         first: How many validation rows these are.

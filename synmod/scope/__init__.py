@@ -10,7 +10,7 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 from . import hooks_lib
 from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask
 from .frame import (
-    AMBIENT, FRAME, Ambient, Block, CallFrame, CallRun, JournalPart, NameScope, Recording, Reward, ambient,
+    AMBIENT, FRAME, Ambient, Block, CallEntry, CallFrame, CallRun, JournalPart, NameScope, Reward, ambient,
     as_children_of, current_call, current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase,
     phase_in,
 )
@@ -32,9 +32,9 @@ from .usage import (
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin",
-    "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "CallRun", "Emitted", "Event", "Feedback", "Hook",
-    "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope",
-    "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Recording", "Reward", "RewardTrack",
+    "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallEntry", "CallFrame", "CallRun", "Emitted", "Event",
+    "Feedback", "Hook", "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope",
+    "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Reward", "RewardTrack",
     "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
     "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook",
     "count_paid", "current_call", "current_phase", "current_scope", "deadline", "effective", "emit", "end_call",

@@ -28,7 +28,7 @@ class Question:
     Attributes:
         id: Names it in `sm.answers` and `sm.Run.answer`; the same whenever the same lines run again.
         text: The question.
-        value: What it is about, as JSON.
+        value: The subject of the question, as JSON.
         schema: JSON schema of the answer.
         path: Path of the module that asks.
         words: A digest of what is asked, equal for equal questions.
@@ -142,14 +142,14 @@ async def ask(question: str, value: Any = None, answer: Any = bool) -> Any:
 
     Args:
         question: The question, as the person reads it.
-        value: What it is about: JSON or a data model. It tells equal questions apart.
-        answer: What is wanted: a type, such as `bool` or `Literal["a", "b"]`, a data model or a JSON schema.
+        value: The subject of the question: JSON or a data model. It tells equal questions apart.
+        answer: The type of the answer: a type, such as `bool` or `Literal["a", "b"]`, a data model or a JSON schema.
 
     Returns:
         The answer, of the type; for a data model or a schema of an object a `JsonDataModel`.
 
     Raises:
-        Paused: There is no answer yet; has the question.
+        Paused: The question has no answer yet; has the question.
         SchemaError: The answer does not satisfy the type, or the type has no schema.
         SymbolicValueError: The call runs on symbols.
         DataError: `value` is not JSON.
@@ -175,7 +175,7 @@ async def answer_to(text: str, value: Any, schema: Json, call: int = 0) -> Json:
 
     Args:
         text: The question.
-        value: What it is about.
+        value: The subject of the question.
         schema: JSON schema of the answer.
         call: Which of several equal calls it is about.
     """
@@ -212,7 +212,7 @@ async def answer_to(text: str, value: Any, schema: Json, call: int = 0) -> Json:
 
 
 def _on_symbols(text: str) -> errors.SymbolicValueError:
-    """Return the error for a question where there are no values yet."""
+    """Return the error for a question asked on symbols, which have no values yet."""
     return errors.SymbolicValueError(
         f"{place_name()}: {text!r:.200} cannot be asked while the program is traced: no value is known yet. Ask in the "
         "`call` of a module that declares its output."

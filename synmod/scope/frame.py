@@ -253,7 +253,7 @@ class CallLayer(Protocol):
         """Return what a call on symbols leaves in addition to its outputs, None for nothing."""
 
 
-class Recording(Protocol):
+class CallEntry(Protocol):
     """The record of one call in a journal, an `async with` block around it: a call that fails is not recorded."""
 
     value: Mapping[str, Any] | None
@@ -300,7 +300,7 @@ class JournalPart(Protocol):
         """Whether the next call of this kind and content at a path is recorded."""
         ...
 
-    def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> Recording:
+    def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> CallEntry:
         """Return the record of the next call of this kind and content at a path.
 
         Args:
@@ -313,7 +313,7 @@ class JournalPart(Protocol):
         ...
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
-        """Return a note, such as the id of a job at a provider; None if there is none."""
+        """Return a note, such as the id of a job at a provider, or None."""
         ...
 
     async def write(self, key: str, note: dict[str, Any]) -> None:

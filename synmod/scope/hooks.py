@@ -176,7 +176,7 @@ class Emitted(Event):
     """A module, a tool or other code of the run called `sm.emit`.
 
     Attributes:
-        topic: What the event is about, as given.
+        topic: The subject of the event, as given.
         value: Any JSON, frozen.
     """
 
@@ -412,7 +412,7 @@ def emit(topic: str, value: leaves.Json = None) -> None:
     It never waits, and may be called anywhere in a run: in modules, in tools, and in the threads of plain tools.
 
     Args:
-        topic: What the event is about.
+        topic: The subject of the event.
         value: Any JSON, or a data model.
 
     Raises:

@@ -390,7 +390,7 @@ def count_paid(usage: Usage, outer: Collection[Account], where: str = "") -> Non
     """Count a model call that an earlier process has paid for, as if it was made here.
 
     Args:
-        usage: What it used.
+        usage: The usage of the call.
         outer: The budgets that do not count it, since they were opened around the durable block.
         where: Path for the error.
 

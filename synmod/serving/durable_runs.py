@@ -71,7 +71,7 @@ class _Live:
         state: `queued` or `running`.
         events: The last events, each with its number and name.
         arrival: Where readers of its events wait.
-        task: What drives it.
+        task: The task that drives it.
     """
 
     def __init__(self) -> None:

@@ -55,7 +55,7 @@ def run_server(app: Any, listener: socket.socket, grace_s: float) -> None:
     """Serve an application until a signal.
 
     Args:
-        app: What `sm.serve` returned.
+        app: The application that `sm.serve` returned.
         listener: The socket to listen on.
         grace_s: Seconds for the calls in flight after the first signal.
     """

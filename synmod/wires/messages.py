@@ -90,7 +90,7 @@ def _thinking(effort: str, way: Json, output: Record) -> tuple[Record, Record]:
 
 
 def _turns(turns: Iterable[Any]) -> list[Record]:
-    """Return turns of blocks, of user and assistant in turn: the results of tools stand in the turn of the user."""
+    """Return turns of blocks, of user and assistant in turn: the results of tools are in the turn of the user."""
     messages: list[Record] = []
     for turn in turns:
         role = "assistant" if turn["role"] == "assistant" else "user"
