@@ -17,9 +17,9 @@ from synmod import (
     saving, scope, serving, skip, train, tree, view,
 )
 from synmod.blocks import (
-    Agent, And, BestOf, Branch, Cached, ChainOfThought, Code, CodeAct, Compact, Concat, Constant, Decision, Factorize,
-    Fallback, Generator, Guard, Identity, InMask, Lambda, Majority, Map, Or, OutMask, Parallel, Prefix, Refine, Repeat,
-    Retry, Route, SelfCritique, Suffix, Thinking, Tool, Xor, ask_model, mcp_tools,
+    Agent, And, BestOf, Branch, Cached, ChainOfThought, Choose, Code, CodeAct, Compact, Concat, Constant, Decision,
+    Factorize, Fallback, Generator, Guard, Identity, InMask, Lambda, Majority, Map, Or, OutMask, Parallel, Prefix,
+    Refine, Repeat, Retry, Route, SelfCritique, Suffix, Thinking, Tool, Xor, ask_model, mcp_tools,
 )
 from synmod.cache import Cache
 from synmod.data import (
@@ -39,8 +39,8 @@ from synmod.flow import Failed, Progress, in_thread, map_concurrently, run
 from synmod.journal import Run, durable
 from synmod.leaves import KeyPath, __version__ as __version__, rng
 from synmod.lm import (
-    Attempt, Citation, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LanguageModel, Limit, LMChunk, LMReply,
-    LMRequest, LMStream, TokenLogprob, default_language_model, jinja_prompt, native_tool, set_default_language_model,
+    Attempt, Citation, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, LMStream,
+    LanguageModel, Limit, TokenLogprob, default_language_model, jinja_prompt, native_tool, set_default_language_model,
     stream, use_language_models,
 )
 from synmod.module import Module, build
@@ -62,11 +62,11 @@ from synmod.train import (
     latest_checkpoint, list_checkpoints, load_examples, metrics, rewards,
 )
 from synmod.tree import (
-    All as All, Any as Any, Everything, GraphDef, Intermediate, Memory, Not as Not, Nothing, OfType, OptState, Param,
-    Path as Path, PathContains, PathIn, Schema as Schema, Stat, State, Trainable, Variable, VariableState, WithTag,
-    call, capture, clone, current_update_context, filters, find_duplicates, graphdef, initializers, iter_graph, merge,
-    merge_context, paths_of, pop, register_graph_node_type, set_attributes, set_metadata, split, split_context, state,
-    static, update, update_context, using, variables,
+    All as All, Any as Any, Choice, Everything, GraphDef, Intermediate, Memory, Not as Not, Nothing, OfType, OptState,
+    Param, Path as Path, PathContains, PathIn, Schema as Schema, Stat, State, Trainable, Variable, VariableState,
+    WithTag, call, capture, clone, current_update_context, filters, find_duplicates, graphdef, initializers, iter_graph,
+    merge, merge_context, paths_of, pop, register_graph_node_type, set_attributes, set_metadata, split, split_context,
+    state, static, update, update_context, using, variables,
 )
 from synmod.view import format_variables
 
@@ -74,35 +74,36 @@ __all__ = [
     "Agent", "AgentLimitError", "And", "ArgumentError", "Attempt", "Audio", "AudioPart", "AuthError", "BadNameError",
     "BadReplyError", "Batch", "BatchEndParam", "Batches", "BestOf", "Branch", "Budget", "BudgetExceeded", "BuildError",
     "Cache", "Cached", "CallError", "CallFrame", "CallRecord", "Candidate", "CassetteError", "ChainOfThought",
-    "ChatMessage", "ChatMessages", "Citation", "Code", "CodeAct", "CodeError", "Compact", "Comparison", "Concat",
-    "ConfigError", "Constant", "Context", "ContextWindowError", "DaskExecutor", "DataError", "DataModel",
-    "DeadlineExceeded", "Decision", "EmbeddingModel", "EmbeddingReply", "EmbeddingRequest", "Emitted", "Evaluation",
-    "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize", "Failed", "Fallback", "Feedback",
-    "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart", "FormatError", "FoundPassage", "Generator",
-    "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook", "HybridIndex", "Identity", "Image", "ImagePart",
-    "InMask", "Index", "Injected", "Input", "Intermediate", "JournalError", "JsonDataModel", "KeyPath", "KeywordIndex",
-    "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit", "LoadError",
-    "LoadReport", "Majority", "Map", "Memory", "ModelError", "ModelTimeout", "Module", "Monitor", "MonitorRecord",
-    "Nearest", "NoCallError", "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask", "Parallel", "Param",
-    "Passage", "Passages", "PathContains", "PathIn", "Paused", "Prefix", "Program", "Progress", "QueryPassage",
-    "Question", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError", "Retrieve", "Retry",
-    "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score", "SealedError",
-    "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError",
-    "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table",
-    "TextPart", "Thinking", "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError",
-    "UnavailableError", "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Xor",
-    "answers", "ask", "ask_model", "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone",
-    "compose", "current_call", "current_phase", "current_scope", "current_update_context", "data", "deadline",
-    "default_language_model", "distribute", "dumps", "durable", "embedded", "emit", "errors", "evaluate", "filters",
-    "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
-    "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "journal", "latest_checkpoint",
-    "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_server",
-    "mcp_tools", "merge", "merge_context", "metrics", "module", "native_tool", "normalize_score", "ops", "optimizers",
-    "passages", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type", "registered",
-    "retrieval", "rewards", "rng", "run", "save", "save_variables", "saving", "scope", "serve", "serving",
-    "set_attributes", "set_default_language_model", "set_metadata", "skip", "split", "split_context", "state", "static",
-    "stream", "time_left", "trace", "track_rewards", "track_usage", "train", "tree", "update", "update_context",
-    "use_language_models", "using", "variables", "view",
+    "ChatMessage", "ChatMessages", "Choice", "Choose", "Citation", "Code", "CodeAct", "CodeError", "Compact",
+    "Comparison", "Concat", "ConfigError", "Constant", "Context", "ContextWindowError", "DaskExecutor", "DataError",
+    "DataModel", "DeadlineExceeded", "Decision", "EmbeddingModel", "EmbeddingReply", "EmbeddingRequest", "Emitted",
+    "Evaluation", "EvaluationError", "Everything", "Example", "ExampleResult", "Factorize", "Failed", "Fallback",
+    "Feedback", "FeedbackItem", "Field", "FieldError", "File", "FileLimits", "FilePart", "FormatError", "FoundPassage",
+    "Generator", "GraphDef", "GraphError", "Guard", "GuardError", "History", "Hook", "HybridIndex", "Identity", "Image",
+    "ImagePart", "InMask", "Index", "Injected", "Input", "Intermediate", "JournalError", "JsonDataModel", "KeyPath",
+    "KeywordIndex", "LMChunk", "LMReply", "LMRequest", "LMStream", "Lambda", "LanguageModel", "LifecycleError", "Limit",
+    "LoadError", "LoadReport", "Majority", "Map", "Memory", "ModelError", "ModelTimeout", "Module", "Monitor",
+    "MonitorRecord", "Nearest", "NoCallError", "NotBuiltError", "Nothing", "OfType", "OptState", "Or", "OutMask",
+    "Parallel", "Param", "Passage", "Passages", "PathContains", "PathIn", "Paused", "Prefix", "Program", "Progress",
+    "QueryPassage", "Question", "RateLimitError", "Rating", "Refine", "RegistryError", "Repeat", "RequestError",
+    "Retrieve", "Retry", "Rollout", "Route", "Run", "RunError", "SaveError", "SchemaError", "SchemaTooComplex", "Score",
+    "SealedError", "SelfCritique", "Sequential", "SkipError", "SkipNameError", "SkipVerifyError", "Stat", "State",
+    "StateError", "StateSchemaError", "Suffix", "SymbolicDataModel", "SymbolicValueError", "SynmodError",
+    "SynmodWarning", "Table", "TextPart", "Thinking", "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable",
+    "Trainer", "TrainerError", "UnavailableError", "UnboundModelError", "Usage", "Variable", "VariableState",
+    "VectorIndex", "WithTag", "Xor", "answers", "ask", "ask_model", "blocks", "budget", "build", "cache", "call",
+    "callbacks", "capture", "clone", "compose", "current_call", "current_phase", "current_scope",
+    "current_update_context", "data", "deadline", "default_language_model", "distribute", "dumps", "durable",
+    "embedded", "emit", "errors", "evaluate", "filters", "find_duplicates", "flow", "format_variables", "graphdef",
+    "hooks", "hooks_lib", "in_thread", "initializers", "inject", "is_subschema", "is_symbolic", "iter_graph",
+    "jinja_prompt", "journal", "latest_checkpoint", "list_checkpoints", "lm", "load", "load_examples", "load_variables",
+    "loads", "map_concurrently", "mcp_server", "mcp_tools", "merge", "merge_context", "metrics", "module",
+    "native_tool", "normalize_score", "ops", "optimizers", "passages", "paths_of", "phase", "pop", "program",
+    "register", "register_graph_node_type", "registered", "retrieval", "rewards", "rng", "run", "save",
+    "save_variables", "saving", "scope", "serve", "serving", "set_attributes", "set_default_language_model",
+    "set_metadata", "skip", "split", "split_context", "state", "static", "stream", "time_left", "trace",
+    "track_rewards", "track_usage", "train", "tree", "update", "update_context", "use_language_models", "using",
+    "variables", "view",
 ]
 
 # The upward calls of the house: functions that lower rooms call and higher rooms define. They are set here alone.

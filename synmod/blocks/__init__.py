@@ -8,6 +8,7 @@ Must never know: the internals of other rooms, Program, files, training.
 from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .code import AskModel, Code, CodeAct, PromptText, ask_model
+from .choosing import Choose
 from .compact import Compact
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
@@ -16,8 +17,8 @@ from .servers import mcp_tools
 from .tools import Tool
 
 __all__ = [
-    "Agent", "And", "AskModel", "BestOf", "Branch", "Cached", "ChainOfThought", "Code", "CodeAct", "Compact", "Concat",
-    "Constant", "Critique", "Decision", "Factorize", "Fallback", "Generator", "Guard", "Identity", "InMask", "Lambda",
-    "Majority", "Map", "Not", "Or", "OutMask", "Parallel", "Prefix", "PromptText", "Refine", "Repeat", "Retry", "Route",
-    "SelfCritique", "Suffix", "Thinking", "Tool", "Xor", "ask_model", "mcp_tools",
+    "Agent", "And", "AskModel", "BestOf", "Branch", "Cached", "ChainOfThought", "Choose", "Code", "CodeAct", "Compact",
+    "Concat", "Constant", "Critique", "Decision", "Factorize", "Fallback", "Generator", "Guard", "Identity", "InMask",
+    "Lambda", "Majority", "Map", "Not", "Or", "OutMask", "Parallel", "Prefix", "PromptText", "Refine", "Repeat",
+    "Retry", "Route", "SelfCritique", "Suffix", "Thinking", "Tool", "Xor", "ask_model", "mcp_tools",
 ]

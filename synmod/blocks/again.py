@@ -471,7 +471,7 @@ class BestOf(Around[R]):
     def __init__(
         self,
         module: ModuleOf[R],
-        n: int,
+        n: int | tree.Choice,
         *,
         reward: Callable[..., Any],
         threshold: float | None = None,
@@ -479,7 +479,7 @@ class BestOf(Around[R]):
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(module, **options)
-        self.n = checks.whole("BestOf", "n", n)
+        self.n = checks.whole_or_choice("BestOf", "n", n)
         self.reward = reward
         checks.bound_reward("BestOf", "reward", reward)
         self.threshold = checks.number("BestOf", "threshold", threshold)
@@ -495,7 +495,7 @@ class BestOf(Around[R]):
 
         best: _Sample | None = None
         on_error = "raise" if self.threshold is None else "collect"  # a sample before the failed one may suffice
-        async with _samples(self.module, inputs, self.n, score, self.concurrency, on_error) as samples:
+        async with _samples(self.module, inputs, tree.chosen(self.n), score, self.concurrency, on_error) as samples:
             async for sample in samples:
                 if isinstance(sample, flow.Failed):  # pyright: ignore[reportUnnecessaryIsInstance]  # collected
                     add_note(sample.error, f"item {sample.index} of map_concurrently")
@@ -551,10 +551,10 @@ class Majority(Around[R]):
     """
 
     def __init__(
-        self, module: ModuleOf[R], n: int, *, field: str | None = None, **options: Unpack[ModuleOptions]
+        self, module: ModuleOf[R], n: int | tree.Choice, *, field: str | None = None, **options: Unpack[ModuleOptions]
     ) -> None:
         super().__init__(module, **options)
-        self.n = checks.whole("Majority", "n", n)
+        self.n = checks.whole_or_choice("Majority", "n", n)
         self.field = None if field is None else checks.field_name("Majority", "field", field)
 
     async def call(self, inputs: Any) -> Any:
@@ -567,7 +567,7 @@ class Majority(Around[R]):
             return data.JsonDataModel({"answer": counted}, schema=_ANY)
 
         agreeing: dict[data.JsonDataModel[Any], list[_Sample]] = {}
-        async with _samples(self.module, inputs, self.n, answer) as samples:
+        async with _samples(self.module, inputs, tree.chosen(self.n), answer) as samples:
             async for sample in samples:
                 if sample is not None:
                     agreeing.setdefault(sample.value, []).append(sample)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from synmod import data, scope
+from synmod import data, scope, tree
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError
 from synmod.leaves import check_choice, check_int, check_number, did_you_mean
 from synmod.module import Module, ModuleOf, ModuleOptions
@@ -68,6 +68,17 @@ def members(kind: str, modules: tuple[Any, ...]) -> list[Module]:
     if not modules:
         raise ConfigError(f"{kind}: no members; pass the modules to run, {kind}(a, b).")
     return [member(kind, f"member {place}", module) for place, module in enumerate(modules)]
+
+
+def whole_or_choice(kind: str, name: str, value: Any) -> int | tree.Choice:
+    """Return a count, or a choice of counts, checked.
+
+    Raises:
+        ConfigError: It, or an option of the choice, is not an int of at least 1.
+    """
+    for option in value.options if isinstance(value, tree.Choice) else (value,):
+        whole(kind, name, option)
+    return value
 
 
 def whole(kind: str, name: str, value: Any, least: int = 1) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedT
 from pydantic import BaseModel, Field, PydanticSchemaGenerationError, PydanticUserError, create_model
 from typing_extensions import TypeVar
 
-from synmod import data, lm, registry, scope
+from synmod import data, lm, registry, scope, tree
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, SynmodWarning
 from synmod.leaves import Json, frozen
 from synmod.module import InVariable, Module, ModuleOptions
@@ -50,7 +50,7 @@ _JSON: Final = (str, int, float, list, dict, type(None))
 class GeneratorOptions(ModuleOptions, lm.Sampling, total=False):
     """Keywords of a block with a model call, beside those of every module and the sampling parameters."""
 
-    language_model: lm.LanguageModel | str | None
+    language_model: lm.LanguageModel | str | tree.Choice | Mapping[str, lm.LanguageModel | str] | None
     instructions: str | None
     examples: Sequence[Mapping[str, Any]] | None
     return_inputs: bool
@@ -83,7 +83,12 @@ def check_params(block: type[Module], keywords: Mapping[str, Json]) -> Json:
             owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in names else ""
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}{owner}?")
     params = {name: value for name, value in keywords.items() if name not in names}
-    return lm.check_sampling(params, block.__name__, names)
+    choices = {name: value for name, value in params.items() if isinstance(value, tree.Choice)}
+    for name, choice in choices.items():
+        for option in choice.options:
+            lm.check_sampling({name: option}, block.__name__, names)
+    checked = lm.check_sampling({name: params[name] for name in params.keys() - choices}, block.__name__, names)
+    return {**checked, **choices} if choices else checked
 
 
 class Form(NamedTuple):
@@ -116,6 +121,7 @@ class Generator(Module, Generic[M]):
         schema: JSON schema of the output; must agree with `data_model`.
         language_model: The model, or a string such as "openai/gpt-4o-mini"; by default that of the calling context at
             each call.
+            Also a `Choice` of models by name, or of strings, which training may change.
         instructions: The task for the model; dedented. By default written from the output model.
         examples: Initial examples; inputs and outputs may be data models.
         return_inputs: Whether the output begins with the fields of the inputs.
@@ -166,7 +172,8 @@ class Generator(Module, Generic[M]):
     _opening: ClassVar[str] = ""
     """The beginning of default instructions."""
 
-    language_model: lm.LanguageModel | None = None
+    language_model: lm.LanguageModel | tree.Choice | None = None
+    models: Mapping[str, lm.LanguageModel]  # by name, where `language_model` is a choice
     """The model to call; None for the default of the calling context."""
 
     compact: Compact | None = None
@@ -231,7 +238,7 @@ class Generator(Module, Generic[M]):
         data_model: Any = None,
         *,
         schema: Json = None,
-        language_model: lm.LanguageModel | str | None = None,
+        language_model: lm.LanguageModel | str | tree.Choice | Mapping[str, lm.LanguageModel | str] | None = None,
         instructions: str | None = None,
         examples: Sequence[Mapping[str, Any]] | None = None,
         return_inputs: bool = False,
@@ -266,7 +273,9 @@ class Generator(Module, Generic[M]):
             "reasoning_field": form.reasoning,
             "data_model": data.model_of(form.output),
         }
-        if language_model is not None:
+        if isinstance(language_model, tree.Choice | Mapping):
+            self._choose_model(language_model, f"{kind}: language_model")
+        elif language_model is not None:
             self.language_model = lm.model_from(language_model, f"{kind}: language_model")
         if compact is not None:
             if not isinstance(compact, Compact):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
@@ -288,6 +297,15 @@ class Generator(Module, Generic[M]):
         )
         self._note_variables(originals)
         self._declare_output(form.output)
+
+    def _choose_model(self, models: Any, where: str) -> None:
+        """Hold a choice of models; the record of this module holds the models by name, as a file does."""
+        choice = models if isinstance(models, tree.Choice) else tree.Choice(models)
+        if not choice.behind:  # its options are strings
+            choice.behind = {str(option): option for option in choice.options}
+        self.models = {name: lm.model_from(model, f"{where}[{name!r}]") for name, model in choice.behind.items()}
+        self.language_model = choice
+        self._record.arguments = {**(self._record.arguments or {}), "language_model": dict(self.models)}
 
     def _declare_output(self, output: data.SymbolicDataModel) -> None:
         """Declare the output without the inputs."""
@@ -375,14 +393,16 @@ class Generator(Module, Generic[M]):
         self, messages: Sequence[lm.Message], tools: Sequence[Json] | None = None, **params: Json
     ) -> lm.LMReply:
         """Call the model with the schema of the reply; `params` override the sampling parameters of this module."""
-        model = self._model()
-        reply, own = self._form.reply, {name: value for name, value in vars(self).items() if name in _SAMPLING}
+        own = {name: tree.chosen(value) for name, value in vars(self).items() if name in _SAMPLING}
+        model, reply = self._model(), self._form.reply
         schema = None if reply is None else data.schema_of(reply)
         return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
 
     def _model(self) -> lm.LanguageModel:
         """Return the model to call."""
         model = self.language_model
+        if isinstance(model, tree.Choice):
+            return self.models[str(model.value)]
         return model if isinstance(model, lm.LanguageModel) else lm.resolve_model(model, self._where)
 
     async def _reply_to(

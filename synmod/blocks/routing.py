@@ -226,7 +226,7 @@ class Branch(Returning[R]):
         """Return the outputs in the requested form."""
         if not self.merge:
             return (decision, *outputs) if self.return_decision else tuple(outputs)
-        output = _merge(outputs, several=self.multiple)
+        output = merge_outputs(outputs, several=self.multiple)
         return (decision, output) if self.return_decision else output
 
 
@@ -324,14 +324,14 @@ class Route(Around[R]):
         value = await self.module(inputs)
         passed = inputs if value is None or not self.inject else data.ops.concat(inputs, value)
         outputs = await _take(self.routes, () if value is None else (self._select(value),), passed)
-        return _merge(outputs) if self.merge else tuple(outputs)
+        return merge_outputs(outputs) if self.merge else tuple(outputs)
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return a symbol for the output of any route, or one symbol per route."""
         value = await self.module(inputs)
         self._check_key(value)
         outputs = await side_by_side(self.routes.values(), data.ops.concat(inputs, value) if self.inject else inputs)
-        return _merge(outputs) if self.merge else tuple(outputs)
+        return merge_outputs(outputs) if self.merge else tuple(outputs)
 
     def _check_key(self, value: Any) -> None:
         checks.must_have("Route", "the value of its module", value, self.key)
@@ -488,7 +488,7 @@ class Fallback(Returning[R]):
         for module, output in zip(self.modules, outputs, strict=True):
             if isinstance(output, (list, tuple, dict)):
                 raise SchemaError(f"Fallback: {module.name!r} returns {output!r:.200}; it must return one data model.")
-        return _merge(outputs)
+        return merge_outputs(outputs)
 
 
 @execution_of.register(Fallback)
@@ -554,7 +554,7 @@ async def side_by_side(modules: Iterable[Module], inputs: Any) -> list[Any]:
     return outputs
 
 
-def _merge(outputs: Sequence[Any], *, several: bool = False) -> Any:
+def merge_outputs(outputs: Sequence[Any], *, several: bool = False) -> Any:
     """Return the only output that is not None; if there may be several, their merge."""
     if len(outputs) == 1:
         return outputs[0]
@@ -639,13 +639,13 @@ class Parallel(Returning[R]):
         """
         if data.is_symbolic(inputs):
             return await self.compute_output_spec(inputs)
-        return self._merge(await flow.together(*(partial(module, inputs) for module in self.modules)))
+        return self.merge_outputs(await flow.together(*(partial(module, inputs) for module in self.modules)))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the outputs of the members, merged."""
-        return self._merge([await module(inputs) for module in self.modules])
+        return self.merge_outputs([await module(inputs) for module in self.modules])
 
-    def _merge(self, outputs: list[Any]) -> Any:
+    def merge_outputs(self, outputs: list[Any]) -> Any:
         """Return the outputs as a tuple, or merged; a single output needs no merge."""
         if self.merge is None:
             return tuple(outputs)

@@ -256,7 +256,7 @@ class Retrieve(Module):
     def __init__(
         self,
         index: Index,
-        k: int = 5,
+        k: int | tree.Choice = 5,
         *,
         field: str | None = None,
         return_inputs: bool = False,
@@ -266,7 +266,9 @@ class Retrieve(Module):
     ) -> None:
         super().__init__(**options)
         check_type("Retrieve: index", index, Index, "a KeywordIndex or another Index", error=errors.ConfigError)
-        self.k = check_int("Retrieve: k", k, error=errors.ConfigError)
+        for option in k.options if isinstance(k, tree.Choice) else (k,):
+            check_int("Retrieve: k", option, error=errors.ConfigError)
+        self.k = k
         self.index, self.field, self.return_inputs = index, field, return_inputs
         if check_where("Retrieve", where, errors.ConfigError):
             self.where = dict(where or {})
@@ -279,7 +281,8 @@ class Retrieve(Module):
         """Return the passages that the index finds for the query in the inputs."""
         query = inputs[self._query_field(inputs)] or ""
         self.index.check_bound()
-        depth = self.k if self.rerank is None else _RERANKED * self.k
+        k = tree.chosen(self.k)
+        depth = k if self.rerank is None else _RERANKED * k
         filters = {} if self.where is None else {"where": self.where}
         passages = await self.index.search(query, depth, **filters)
         if self.rerank is not None:
@@ -296,7 +299,7 @@ class Retrieve(Module):
             return passage.model_copy(update={"score": self._score_in(output)})
 
         scored = await flow.together(*[lambda p=passage: score(p) for passage in passages])
-        return sorted(scored, key=lambda passage: -passage.score)[: self.k]
+        return sorted(scored, key=lambda passage: -passage.score)[: tree.chosen(self.k)]
 
     def _score_in(self, output: Any) -> float:
         """Return the score in an output of `rerank`.

@@ -17,6 +17,8 @@ from .rows import Example
 
 Split: TypeAlias = Literal["train", "validation"]
 _SPLITS: Final[tuple[Split, ...]] = ("train", "validation")
+OF_THIS_PROCESS: Final = ("elapsed_s",)
+"""The costs that are not a function of data, seed and models: in no file."""
 _FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
 ExamplesBySplit: TypeAlias = Mapping[Split, Mapping[str, Example]]
@@ -72,6 +74,8 @@ class Candidate:
         operator: The operation that made it.
         step: In which step.
         scores: `{split: {row id: score}}`.
+        costs: `{"cost_usd" | "elapsed_s": {validation row id: mean of its rollouts}}`, with that of the reward; rows of
+            unknown cost are left out.
 
     Example:
         >>> Candidate("c1", State(), scores={"validation": {"a": 1.0, "b": 0.0}}).score
@@ -86,6 +90,7 @@ class Candidate:
     operator: str = "seed"
     step: int = 0
     scores: Mapping[str, Mapping[str, float]] = frozen_dict({})
+    costs: Mapping[str, Mapping[str, float]] = field(default=frozen_dict({}), compare=False)
 
     def mean(self, split: str = "validation", ids: Iterable[str] | None = None) -> float | None:
         """Return the mean score on the rows of a split that it was run on; None without any.
@@ -106,7 +111,9 @@ class Candidate:
         """Return the candidate as plain JSON."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         scores = {split: dict(by_row) for split, by_row in self.scores.items()}
-        return {**fields, "state": self.state.to_json(), "parents": list(self.parents), "scores": scores}
+        costs = {name: dict(by_row) for name, by_row in self.costs.items() if name not in OF_THIS_PROCESS}
+        plain = {"state": self.state.to_json(), "parents": list(self.parents), "scores": scores, "costs": costs}
+        return fields | plain
 
 
 def mean(numbers: Sequence[float]) -> float | None:
@@ -200,6 +207,16 @@ class CandidateRecord:
             scores = [draw.score for draw in samples.values() if draw.score is not None]
             if scores:
                 self.scores[split][rollout.id] = fsum(scores) / len(scores)
+
+    def costs(self) -> dict[str, dict[str, float]]:
+        """Return what validation rows took, in dollars and seconds: the mean of their rollouts, where it is known."""
+        costs: dict[str, dict[str, float]] = {"cost_usd": {}, "elapsed_s": {}}
+        for row, samples in sorted(self.rollouts["validation"].items()):
+            dollars = [rollout.usage.cost_usd for rollout in samples.values() if rollout.usage.cost_usd is not None]
+            if len(dollars) == len(samples):
+                costs["cost_usd"][row] = fsum(dollars) / len(dollars)
+            costs["elapsed_s"][row] = fsum(rollout.elapsed_s for rollout in samples.values()) / len(samples)
+        return {name: of for name, of in costs.items() if of}
 
     @property
     def compared(self) -> dict[str, float]:
@@ -319,6 +336,7 @@ class CandidatePool:
                 record.operator,
                 max(0, record.order[0]),
                 {split: dict(sorted(scores.items())) for split, scores in record.scores.items() if scores},
+                record.costs(),
             )
             for record in records
         )

@@ -1,5 +1,7 @@
 """The Ledger of a running fit, and the History that it returns, epoch by epoch."""
 
+from __future__ import annotations
+
 import csv
 import io
 import math
@@ -10,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from synmod import errors, leaves, scope, tree
 from synmod.journal import Journal
@@ -273,6 +275,46 @@ class Ledger:
         self._counted.update(ended)
 
 
+OBJECTIVES: Final = ("score", "cost_usd", "elapsed_s")
+"""What a frontier is made of; the first is the better the higher, the others the lower."""
+_Z: Final = 1.96  # 95 % of a normal distribution
+
+
+class Tradeoff(NamedTuple):
+    """What a candidate is worth and costs.
+
+    Attributes:
+        candidate: The candidate.
+        means: Means per validation row, by name.
+        intervals: Their 95 % intervals.
+    """
+
+    candidate: Candidate
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+
+    @classmethod
+    def of(cls, candidate: Candidate, names: Sequence[str]) -> Self:
+        """Return the record of a candidate (LookupError: a cost of a row is not known)."""
+        scores = candidate.scores["validation"]
+        means: dict[str, float] = {}
+        intervals: dict[str, tuple[float, float]] = {}
+        for name in names:
+            values = [*(scores if name == "score" else candidate.costs.get(name, {})).values()]
+            if len(values) < len(scores):
+                raise LookupError(f"{name} of {candidate.id} is not known: give its models a price=.")
+            means[name] = mean = math.fsum(values) / len(values)
+            spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
+            half = _Z * spread / math.sqrt(len(values))
+            intervals[name] = (mean - half, mean + half)
+        return cls(candidate, means, intervals)
+
+    def dominates(self, other: Tradeoff) -> bool:
+        """Whether this one is as good in everything, and better in something."""
+        gains = [(mean - other.means[name]) * (1 if name == "score" else -1) for name, mean in self.means.items()]
+        return min(gains) >= 0 < max(gains)
+
+
 class History(list[dict[str, Any]]):
     """One dict per epoch: `epoch, step, reward, val_reward, best_val_reward, candidates, accepted, rollouts, ...`.
 
@@ -327,6 +369,62 @@ class History(list[dict[str, Any]]):
     def seed(self) -> Candidate:
         """The candidate that the program began with."""
         return self.candidates[0]
+
+    def frontier(self, *names: str) -> list[Tradeoff]:
+        """Return the candidates that no other one dominates: none is as good in everything and better in something.
+
+        Only candidates that ran on all validation rows count. `score` is the better the higher, `cost_usd` and
+        `elapsed_s` the lower, per row and with what the reward used.
+
+        Args:
+            *names: What counts, of these three; all of them by default.
+
+        Returns:
+            Records, the highest score first, with means per row and 95 % intervals by name.
+
+        Raises:
+            ArgumentError: A name is none of these ('Did you mean').
+            LookupError: A cost is not known, since a model has no price.
+
+        Example:
+            >>> import synmod as sm
+            >>> scores = [{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 0.0}]
+            >>> costs = [{"cost_usd": {"a": 0.2, "b": 0.4}}, {"cost_usd": {"a": 0.1, "b": 0.1}}]
+            >>> both = [
+            ...     sm.Candidate(f"c{at}", sm.State(), scores={"validation": scores[at]}, costs=costs[at])
+            ...     for at in (0, 1)
+            ... ]
+            >>> points = History(candidates=both).frontier("score", "cost_usd")
+            >>> [(point.candidate.id, point.means["score"]) for point in points]
+            [('c0', 1.0), ('c1', 0.5)]
+
+        Source: Pareto's order; GEPA's frontier; differs: of dollars and seconds, too.
+        """
+        for name in names:
+            leaves.check_choice("frontier", name, OBJECTIVES, error=errors.ArgumentError)
+        rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
+        whole = [each for each in self.candidates if len(each.scores.get("validation", ())) == rows > 0]
+        points = [Tradeoff.of(candidate, names or OBJECTIVES) for candidate in whole]
+        best = [point for point in points if not any(other.dominates(point) for other in points)]
+        return sorted(best, key=lambda point: (-point.means.get("score", 0.0), *point.means.values()))
+
+    def pick(self, **most: float) -> Candidate:
+        """Return the candidate of the highest score within bounds per row.
+
+        Args:
+            **most: The most that it may cost: `cost_usd`, `elapsed_s`.
+
+        Raises:
+            ArgumentError: A name is none of these ('Did you mean').
+            LookupError: No candidate that ran on all validation rows is within them, or a cost is not known.
+        """
+        for name in most:
+            leaves.check_choice("pick", name, OBJECTIVES[1:], error=errors.ArgumentError)
+        for point in self.frontier("score", *most):
+            if all(point.means[name] <= bound for name, bound in most.items()):
+                return point.candidate
+        bounds = ", ".join(f"{name} <= {bound:g}" for name, bound in most.items())
+        raise LookupError(f"no candidate that ran on all validation rows has {bounds} per row.")
 
     def __repr__(self) -> str:
         score = "no score" if self.best.score is None else f"best {self.best.score:.4g}"

@@ -36,7 +36,7 @@ from .targets import (
     target_checker,
 )
 
-REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "calls")
+REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "usage", "elapsed_s", "calls")
 """The names of the parameters that rewards may have; metrics may have all but `calls`."""
 
 T = TypeVar("T")

@@ -397,6 +397,7 @@ async def run_once(
                 args = outcome.inputs if isinstance(outcome.inputs, PositionalInputs) else (outcome.inputs,)
                 outcome.outputs = await program(*args, training=training)
                 recorder.is_open = False
+                outcome.usage, outcome.elapsed_s = recorder.usage.total(), clock.now() - started
                 if keeps_all:
                     outcome.all_calls = recorder.calls()
                 arguments = reward_arguments(outcome, example)
@@ -443,13 +444,15 @@ class Executor(Protocol):
 
 
 def reward_arguments(outcome: RunOutcome, example: Example) -> dict[str, Any]:
-    """Return the arguments that a reward may take, by name."""
+    """Return the arguments that a reward may take, by name; `usage` and `elapsed_s` are of the program alone."""
     return {
         "inputs": outcome.inputs,
         "outputs": outcome.outputs,
         "target": example.target,
         "example_id": example.id,
         "extra": example.extra,
+        "usage": outcome.usage,
+        "elapsed_s": outcome.elapsed_s,
         "calls": outcome.all_calls,
     }
 

@@ -113,6 +113,7 @@ CATALOGUE = {
     ),
     "Cached": (lambda: sm.Cached(sm.Generator(Answer), sm.Cache(max_bytes=9_999), ttl_s=60), (INPUT,)),
     "ChainOfThought": (lambda: sm.ChainOfThought(Answer, return_thinking=False, temperature=0.5), (INPUT,)),
+    "Choose": (lambda: sm.Choose(sm.Choice(["a", "b"]), {"a": sm.Generator(Answer), "b": sm.Identity()}), (INPUT,)),
     "Compact": (
         lambda: sm.Compact(0.5, 2, window=900, instructions="Be brief."),
         (Transcript(conversation="Hi").to_json_data_model(),),

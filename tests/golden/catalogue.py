@@ -239,6 +239,7 @@ CATALOGUE = {
     ),
     "cached": (lambda: sm.Cached(verdict(), sm.Cache(ttl_s=9), ttl_s=60, key=shout), [TICKET]),
     "chain_of_thought": (lambda: sm.ChainOfThought(Verdict, language_model=model()), [TICKET]),
+    "choose": (lambda: sm.Choose(sm.Choice(["a", "b"]), {"a": verdict(), "b": sm.Identity()}), [TICKET]),
     "compact": (lambda: sm.Generator(compact=sm.Compact(0.5, 2, window=9_000), language_model=model()), None),
     "ask_model": (lambda: sm.ask_model(model()), None),
     "code": (lambda: sm.Code("def f(inputs): return {'label': inputs['text'][:1]}", Verdict, seconds=2), None),

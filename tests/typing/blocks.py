@@ -12,6 +12,7 @@ from synmod.blocks import (
     ChainOfThought,
     Code,
     CodeAct,
+    Choose,
     Compact,
     Concat,
     Constant,
@@ -41,6 +42,7 @@ from synmod.blocks import (
 )
 from synmod.cache import Cache, key_of
 from synmod.data import ChatMessage, DataModel, JsonDataModel, SymbolicDataModel
+from synmod.tree import Choice
 
 
 class Query(DataModel):
@@ -101,6 +103,7 @@ async def composed(value: JsonDataModel[Query]) -> None:
     assert_type(await Guard(Generator(schema={"type": "object"}), on_block="error")(value), Any)
     assert_type(await Repeat(write, until=lambda output: True, on_limit="return")(value), JsonDataModel[Answer])
     assert_type(await Fallback(write, write, on=(KeyError, ValueError))(value), JsonDataModel[Answer])
+    assert_type(await Choose(Choice(["a", "b"]), {"a": write, "b": write})(value), JsonDataModel[Answer])
     assert_type(await Retry(write, 2, on=KeyError, description="twice")(value), JsonDataModel[Answer])
     assert_type(await Cached(Retry(write, on=KeyError), ttl_s=60.0)(value), JsonDataModel[Answer])
     Generator(compact=Compact(0.5, keep=3, window=9_000, language_model="openai/m", instructions="Be brief."))

@@ -1,0 +1,156 @@
+"""Choices that are trained: the best combination, what it costs, and the frontier of quality, dollars and seconds."""
+
+import random
+
+import pytest
+
+import synmod as sm
+from synmod.errors import ArgumentError, TrainerError
+from synmod.optimizers import GridSearch, Mipro
+from synmod.testing import FunctionLM
+from synmod.train import Batch, Trainer
+
+MODELS = {"small": (0.55, 1.0), "middle": (0.75, 4.0), "waste": (0.6, 9.0), "large": (0.95, 20.0)}
+"""Name of a model -> how often it is right, and the USD for a million of its tokens; "waste" is dominated."""
+TEXTS = ["Answer.", "Answer with care.", "Guess."]
+WORTH = {"Answer.": 0.0, "Answer with care.": 0.05, "Guess.": -0.3}
+HEAT = {0.0: 0.0, 0.5: -0.05, 1.0: -0.3}
+
+
+class Row(sm.DataModel):
+    number: str
+
+
+def double(name):
+    """A model that is right on a known share of the rows, by its instructions and its temperature."""
+    share, usd = MODELS[name]
+
+    def reply(request):
+        text, number = request.messages[0]["content"], request.messages[-1]["content"]
+        right = share + WORTH[text.partition("\n")[0]] + HEAT[request.params["temperature"]]
+        draw = random.Random(f"{name}/{number}/{request.params}/{text}").random()
+        answer = "yes" if draw < right else "no"
+        return sm.LMReply(f'{{"answer": "{answer}"}}', usage=sm.Usage(prompt_tokens=1_000, completion_tokens=0))
+
+    return FunctionLM(reply, name=name, price=(usd, usd))
+
+
+def program():
+    """A generator whose model and temperature are choices; it begins with the worst."""
+    return sm.Generator(
+        {"answer": str},
+        instructions=TEXTS[2],
+        language_model=sm.Choice({name: double(name) for name in MODELS}),
+        temperature=sm.Choice(list(HEAT), index=2),
+    )
+
+
+def is_right(outputs):
+    """Reward: the answer is yes."""
+    return float(outputs["answer"] == "yes")
+
+
+def rows(count):
+    return [sm.Example(str(at), Row(number=str(at)), None) for at in range(count)]
+
+
+async def fit(optimizer, seed, *, reward=is_right, count=40, budget=2_000):
+    """The program after training, and the History."""
+    trained = program()
+    trainer = Trainer(trained, reward=reward, seed=seed)
+    history = await trainer.fit(
+        [Batch(rows(4))], eval_data=rows(count), optimizer=optimizer, budget=sm.Budget(rollouts=budget)
+    )
+    return trained, history
+
+
+def mean(name, text, heat):
+    """How often a combination is right."""
+    return MODELS[name][0] + WORTH[text] + HEAT[heat]
+
+
+async def found(seed):
+    """Whether Mipro leaves the program with a combination that is at most 0.02 below the optimum."""
+    proposals = {"instructions": TEXTS[:2]}
+    trained, _ = await fit(Mipro(max_examples=0, proposals=proposals), seed, count=100, budget=3_000)
+    chosen = trained.language_model.value, trained.instructions.value, trained.temperature.value
+    return mean(*chosen) >= mean("large", "Answer with care.", 0.0) - 0.051
+
+
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 20), marks=pytest.mark.slow)], ids=["two", "others"])
+async def test_mipro_finds_the_best_combination(seeds):
+    """Of models, instructions and temperatures, in 18 of 20 seeds, within the budget."""
+    results = [await found(seed) for seed in seeds]
+    assert sum(results) >= len(results) - max(0, len(results) - 16)
+
+
+async def test_a_grid_is_searched_as_far_as_the_budget_goes():
+    """All combinations are candidates; with less budget a part of them, the same with the same seed."""
+    trained, history = await fit(GridSearch(), 0)
+    assert len(history.candidates) == 12
+    assert trained.language_model.value == "large"
+    assert trained.temperature.value == 0.0
+    parts = [(await fit(GridSearch(), seed, budget=40 * 5))[1] for seed in (1, 1, 2)]
+    values = [[candidate.state.to_json() for candidate in part.candidates] for part in parts]
+    assert values[0] == values[1] != values[2]
+    assert len(values[0]) <= 6
+    assert parts[0].spent.rollouts <= 200
+
+
+async def test_a_grid_needs_options():
+    """A program without a choice is refused."""
+    lm = FunctionLM(lambda request: {"answer": "yes"})
+    trainer = Trainer(sm.Generator({"answer": str}, language_model=lm), reward=is_right)
+    with pytest.raises(TrainerError, match="nothing to optimise"):
+        await trainer.fit([Batch(rows(4))], eval_data=rows(4), optimizer=GridSearch())
+
+
+async def test_the_frontier_is_the_true_one():
+    """Of score and cost: what nothing dominates, in at least 4 of 5 seeds; means lie in their intervals."""
+    hits = 0
+    for seed in range(5):
+        _, history = await fit(GridSearch(only=["language_model"]), seed, count=200 + seed)
+        points = history.frontier("score", "cost_usd")
+        names = [point.candidate.state["language_model"].value for point in points]
+        hits += set(names) == {"small", "middle", "large"}
+        assert [point.means["score"] for point in points] == sorted((p.means["score"] for p in points), reverse=True)
+        for point in points:
+            low, high = point.intervals["score"]
+            assert low <= point.means["score"] <= high
+        cheap = history.pick(cost_usd=0.0045)
+        assert cheap.state["language_model"].value in ("small", "middle")
+        with pytest.raises(LookupError, match="cost_usd <= 0"):
+            history.pick(cost_usd=0.0)
+    assert hits >= 4
+
+
+async def test_a_frontier_takes_known_names_alone():
+    """A misspelt objective is named; without a price a cost is not known."""
+    _, history = await fit(GridSearch(only=["language_model"]), 0, count=4)
+    with pytest.raises(ArgumentError, match="Did you mean 'cost_usd'"):
+        history.frontier("score", "cost_usb")
+    assert history.pick().id in [point.candidate.id for point in history.frontier()]
+    lm = FunctionLM(lambda request: {"answer": "yes"})
+    trainer = Trainer(sm.Generator({"answer": str}, language_model=lm, seed=sm.Choice([1, 2])), reward=is_right)
+    history = await trainer.fit([Batch(rows(4))], eval_data=rows(4), optimizer=GridSearch())
+    with pytest.raises(LookupError, match="price="):
+        history.frontier("score", "cost_usd")
+
+
+async def test_a_reward_may_take_cost_and_time():
+    """Those of the program's calls, so that the cheapest of the good wins."""
+
+    def reward(outputs, usage, elapsed_s):
+        assert elapsed_s >= 0
+        return max(0.0, is_right(outputs) - 40 * usage.cost_usd)
+
+    trained, history = await fit(GridSearch(only=["language_model"]), 0, reward=reward, count=100)
+    assert trained.language_model.value == "middle"
+    assert "elapsed_s" not in str(history.to_json())
+    evaluation = await sm.evaluate(trained, rows(3), metrics=[cost])
+    assert evaluation.metrics["cost"] == pytest.approx(0.004)
+
+
+def cost(usage):
+    """Metric: what a row costs."""
+    return usage.cost_usd
