@@ -19,7 +19,7 @@ from .model import (
 )
 from .limits import Limit
 from .options import (
-    MODEL_STRING, SAMPLING, Sampling, check_structured, environment_secrets, check_sampling,
+    MODEL_STRING, SAMPLING, BatchJobs, Sampling, check_structured, environment_secrets, check_sampling,
 )
 from .prompt import LAYOUTS, REPAIR_OPENING, Layout, Slots, guard_text, guard_turn, instructions_in, jinja_prompt
 from .words import (
@@ -39,6 +39,7 @@ __all__ = [
     "SAMPLING",
     "Adapter",
     "Attempt",
+    "BatchJobs",
     "Citation",
     "EmbeddedModels",
     "EmbeddingModel",

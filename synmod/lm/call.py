@@ -202,7 +202,7 @@ async def call_with_fallbacks(
         models = await _models_with_record(models, request_to)
     for model in models:
         try:
-            seconds = timeout_s or model.settings.timeout_s
+            seconds = None if model.settings.batch else timeout_s or model.settings.timeout_s
             return await call_model(model, request_to(model), seconds, reply_from_journal, is_last=model is models[-1])
         except (errors.ModelError, errors.ConfigError) as error:
             if failures:

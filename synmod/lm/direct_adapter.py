@@ -67,7 +67,7 @@ class DirectAdapter(chat.ProviderAdapter):
             raise errors.ConfigError(f"{settings.model}: adapter={self.name!r} {needs}.")
         super().__init__(settings, secrets, endpoint)
         self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
-        if settings.api_key is not None and self._url.startswith("http:") and not _PRIVATE.match(self._url):
+        if settings.api_key is not None and self.url.startswith("http:") and not _PRIVATE.match(self.url):
             risk = f"{settings.model}: the key goes over plain http to a public host; use https."
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
 
@@ -77,13 +77,18 @@ class DirectAdapter(chat.ProviderAdapter):
         return self._settings.base
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
         """The address of the endpoint."""
-        return f"{(self._base or self._homes[self._settings.provider]).rstrip('/')}{self._path}"
+        return f"{self._root}{self.path}"
 
     @property
-    def _path(self) -> str:
-        """The path of the endpoint, after the address of the server."""
+    def _root(self) -> str:
+        """The address of the API."""
+        return (self._base or self._homes[self._settings.provider]).rstrip("/")
+
+    @property
+    def path(self) -> str:
+        """The path of the endpoint, after the address of the API."""
         return self._endpoint.path
 
     def check(self, request: LMRequest) -> None:
@@ -168,6 +173,54 @@ class DirectAdapter(chat.ProviderAdapter):
         data, headers = json_text(body).encode(), self._headers(key)
         return session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url))
 
+    # -- for batch jobs -----------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> options.Settings:
+        """The checked arguments of the model."""
+        return self._settings
+
+    def line_of(self, request: LMRequest) -> dict[str, Any]:
+        """Return the body of a request that is not streamed."""
+        return self._body(request, streams=False)
+
+    def read_line(self, status: int, answer: Json, request: LMRequest) -> LMReply | errors.ModelError:
+        """Return the reply in an answer that came in a job, or the error that it states."""
+        if status >= 300:
+            return with_hints(http_error(status, {}, self._secrets.scrub(json_text(answer))), self._settings, request)
+        reply = chat.read_body(self._endpoint, self._completion(answer), request, {}, self._secrets)
+        return self._with_price(request, reply)
+
+    async def fetch(
+        self, method: str, path: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
+    ) -> bytes:
+        """Return the body of an answer of the API at another path.
+
+        Raises:
+            ModelError: There is none, or its status is not one of success.
+        """
+        import aiohttp
+
+        body = data if isinstance(data, bytes) else json_text(data).encode()
+        url = f"{self._root}{path}"
+
+        async def send(key: SecretStr | None) -> AsyncGenerator[bytes | errors.ModelError]:
+            try:
+                session, users = await SESSIONS.get()
+                users.add(self)
+                headers = {**self._headers(key), "content-type": content_type}
+                about: dict[str, Any] = {"headers": headers, "allow_redirects": False, "proxy": proxy_for(url)}
+                async with session.request(method, url, data=body or None, **about) as response:
+                    content = await response.read()
+                    text = self._secrets.scrub(content[:MOST_OF_ERROR].decode(errors="replace"))
+                    is_error = response.status >= 300
+                    yield http_error(response.status, _headers_of(response), text) if is_error else content
+            except (aiohttp.ClientError, OSError) as error:
+                yield _connection_error(error, self._secrets, self._base)
+
+        async with aclosing(chat.exchange(self._secrets, send)) as answers:
+            return await anext(answers)
+
     async def aclose(self) -> None:
         """Close the connections of the running loop, unless another model uses them."""
         if (resource := SESSIONS.here()) is not None:
@@ -185,7 +238,7 @@ class DirectAdapter(chat.ProviderAdapter):
         assembly: Assembly | None = None
         failure: errors.ModelError | None = None
         try:
-            async with await self._post(self._url, self._body(request, streams=streams), key) as response:
+            async with await self._post(self.url, self._body(request, streams=streams), key) as response:
                 status, received = response.status, _headers_of(response)
                 most = MOST_BODY if status < 300 else MOST_OF_ERROR
                 async for packet in response.content.iter_any():
@@ -240,9 +293,9 @@ class DirectAdapter(chat.ProviderAdapter):
         """Return what reads the stream of a reply."""
         return Assembly(answer_name(request))
 
-    def _read_answer(self, content: bytearray) -> Json:
-        """Return the JSON of an answer, in the shape of the endpoint."""
-        return read_json(content)
+    def _completion(self, answer: Json) -> Json:
+        """Return an answer in the shape of the endpoint."""
+        return answer
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
@@ -287,7 +340,8 @@ class DirectAdapter(chat.ProviderAdapter):
             return chat.read_stream(assembly, self._endpoint, request, received, self._secrets)
         if status < 300:
             with suppress(ValueError):
-                return chat.read_body(self._endpoint, self._read_answer(content), request, received, self._secrets)
+                json = self._completion(read_json(content))
+                return chat.read_body(self._endpoint, json, request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))
@@ -338,7 +392,8 @@ class WireAdapter(DirectAdapter):
         return replace(result, usage=replace(usage, cost_usd=cost))
 
     @property
-    def _path(self) -> str:
+    def path(self) -> str:
+        """The path of the endpoint, after the address of the API."""
         return self.wire.path
 
     @property
@@ -348,8 +403,8 @@ class WireAdapter(DirectAdapter):
     def _assembly(self, request: LMRequest) -> Assembly:
         return Assembly(answer_name(request), self.wire.events())
 
-    def _read_answer(self, content: bytearray) -> Json:
-        return self.wire.answer(read_json(content))
+    def _completion(self, answer: Json) -> Json:
+        return self.wire.answer(answer)
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         body = {"model": self._settings.model.partition("/")[2], **self._request_body(request)}

@@ -320,6 +320,11 @@ class Price(NamedTuple):
     written: float | None = None
     above: tuple[tuple[int, Price], ...] = ()
 
+    def half(self) -> Price:
+        """Return half of the price."""
+        rates = [None if rate is None else rate / 2 for rate in self[:4]]
+        return self._make([*rates, tuple((length, price.half()) for length, price in self.above)])
+
     def cost_usd(
         self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, cache_write_tokens: int = 0
     ) -> float:
@@ -347,11 +352,13 @@ class LiteLLMPrice(NamedTuple):
 
 
 def token_price(settings: options.Settings) -> Price | None:
-    """Return the price of tokens that was given, else the list price; None if it is not known."""
+    """Return the price of tokens that was given, else the list price, half of it in batch jobs; None if not known."""
     if settings.price is None:
-        return list_price(settings.model, settings.prompt_cache)
-    prompt, completion, *cache = (rate / 1_000_000 for rate in settings.price)
-    return Price(prompt, completion, cache[0] if cache else prompt, cache[1] if cache[1:] else None)
+        price = list_price(settings.model, settings.prompt_cache)
+    else:
+        prompt, completion, *cache = (rate / 1_000_000 for rate in settings.price)
+        price = Price(prompt, completion, cache[0] if cache else prompt, cache[1] if cache[1:] else None)
+    return price if price is None or settings.batch is None else price.half()
 
 
 def list_price(model: str, ttl: object = None) -> Price | None:

@@ -32,6 +32,7 @@ from synmod.registry import register_own
 from synmod.scope import PHASES, ModelCounters, ModelCounts, current_call
 
 from . import options, records
+from .batches import AnthropicJobs, BatchAdapter, OpenAIJobs
 from .call import call_with_fallbacks
 from .chat_completions import CHAT, Endpoint
 from .direct_adapter import DirectAdapter, MessagesAdapter, ResponsesAdapter
@@ -91,7 +92,7 @@ class SharedModel:
         if settings.api_base is None and settings.adapter in (None, "direct", "litellm", "responses"):
             check_text(settings.model)
         self.secrets = options.Secrets(settings)
-        self.adapter = self._adapter(settings.adapter, endpoint, embedded)
+        self.adapter = self._with_jobs(self._adapter(settings.adapter, endpoint, embedded))
         self.counters = ModelCounters()
         self.backoff = True  # whether to wait between attempts; a test double need not
         self.is_awaited = False  # whether calls wait for its server to start, which is logged once
@@ -118,6 +119,22 @@ class SharedModel:
             )
             raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
         return choice
+
+    def _with_jobs(self, adapter: Any) -> Any:
+        """Return the adapter, with batch jobs where these are wanted.
+
+        Raises:
+            ConfigError: The provider has no batch API that is known here.
+        """
+        settings = self.settings
+        if (jobs := settings.batch) is None:
+            return adapter
+        has_api = settings.provider in ("anthropic", "openai") or settings.api_base is not None
+        if not (isinstance(adapter, DirectAdapter) and has_api):
+            who = "openai/*, anthropic/* and servers with OpenAI's batch API"
+            raise ConfigError(f"{settings.model}: batch= is for {who}.")
+        api = AnthropicJobs if isinstance(adapter, MessagesAdapter) else OpenAIJobs
+        return BatchAdapter(adapter, jobs, api(adapter, jobs.window))
 
     @property
     def model(self) -> str:
@@ -373,6 +390,9 @@ class LanguageModel(SharedModel):
         prompt_cache: Whether the provider shall cache the constant part of prompts: instructions, examples and tools.
             Models of Anthropic get marks, which expire after five minutes without use, or an hour with "1h"; OpenAI
             gets a `prompt_cache_key`; others ignore it.
+        batch: How calls that wait at the same time become jobs of the provider's batch API, at half the price (that of
+            `price=`, too): a `BatchJobs`, or True for one. OpenAI, Anthropic, and an `api_base` that has OpenAI's.
+            `timeout_s`, `attempt_timeout_s` and `limit` do not apply to them; `sm.deadline` does.
         adapter: "direct", "litellm", "responses" (OpenAI's responses API), or a provider of your own (see `Adapter`).
             By default OpenAI, Anthropic, local servers and every model with an `api_base` are reached directly, the
             others through litellm.
@@ -416,6 +436,7 @@ class LanguageModel(SharedModel):
         attempt_timeout_s: float | None = None,
         price: tuple[float, ...] | None = None,
         prompt_cache: bool | Literal["1h"] | None = None,
+        batch: options.BatchJobs | bool | None = None,
         adapter: records.Adapter | str | None = None,
         limit: Limit | int | None = None,
         cache: options.CacheGiven | None = None,
@@ -428,18 +449,19 @@ class LanguageModel(SharedModel):
             api_key=api_key,
             api_base=api_base,
             attempts=attempts,
-            timeout_s=timeout_s,
+            timeout_s=None if batch else timeout_s,
             name=name,
             headers=headers,
             extra_body=extra_body,
             structured=structured,
             repairs=repairs,
             allow_remote_media=allow_remote_media,
-            attempt_timeout_s=attempt_timeout_s,
+            attempt_timeout_s=None if batch else attempt_timeout_s,
             price=price,
             prompt_cache=prompt_cache or None,
+            batch=batch,
             adapter=adapter,
-            limit=limit,
+            limit=None if batch else limit,
             cache=cache,
             defaults=defaults,
         )
@@ -515,6 +537,8 @@ class LanguageModel(SharedModel):
         """
         stand_in = stand_in_for(self.name)
         name = (stand_in or self).model
+        if stream and (stand_in or self).settings.batch is not None:
+            raise ConfigError(f"{name}: a model with batch= has no streams; call it, or a model without batch=.")
         refuse_on_symbols(name)
         reply_schema = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or reply_schema is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)

@@ -11,6 +11,7 @@ import re
 import typing
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict
 
@@ -23,6 +24,8 @@ from synmod.leaves import (
     FrozenDict,
     Json,
     check_choice,
+    check_int,
+    check_seconds,
     did_you_mean,
     frozen,
     remember_secrets,
@@ -246,6 +249,52 @@ def cache_from(cache: Any) -> Cache | None:
     raise ConfigError(f"cache is {cache!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
 
 
+@dataclass(frozen=True)
+class BatchJobs:
+    """How calls become jobs of a provider's batch API: `LanguageModel(..., batch=BatchJobs())`.
+
+    Args:
+        quiet_s: A job is sent when this long no further call has joined it.
+        max_requests: A job is sent when it has this many requests, or as many bytes as the provider takes.
+        poll_s: Seconds between two looks at a job.
+        window: Within which time the provider works on a job.
+
+    Raises:
+        ConfigError: A number is not positive, or the window is not "24h".
+
+    Example:
+        >>> BatchJobs(quiet_s=5.0).poll_s
+        30
+
+    Source: the batch APIs of OpenAI and Anthropic.
+    """
+
+    quiet_s: float = 2.0
+    max_requests: int = 50_000
+    poll_s: float = 30
+    window: Literal["24h"] = "24h"
+
+    def __post_init__(self) -> None:
+        for name in ("quiet_s", "poll_s"):
+            check_seconds(f"BatchJobs: {name}", getattr(self, name), error=ConfigError)
+        check_int("BatchJobs: max_requests", self.max_requests, error=ConfigError)
+        if self.window != "24h":
+            raise ConfigError(f"BatchJobs: window is {self.window!r:.20}; providers work within '24h'.")
+
+
+def batch_from(batch: Any) -> BatchJobs | None:
+    """Return how calls become jobs: as given, or by default for True; None for no jobs.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if batch is None or batch is False or isinstance(batch, BatchJobs):
+        return batch or None
+    if batch is True:
+        return BatchJobs()
+    raise ConfigError(f"batch is {batch!r:.100}; write True, or sm.BatchJobs(...).")
+
+
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
@@ -269,6 +318,7 @@ class Settings(BaseModel):
     structured: Structured | None = None
     price: Annotated[tuple[Rate, ...], Field(min_length=2, max_length=4)] | None = None
     prompt_cache: Literal[True, "1h"] | None = None
+    batch: Annotated[BatchJobs | None, BeforeValidator(batch_from)] = None
     adapter: Any = None
     limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
     cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None

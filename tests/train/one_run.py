@@ -25,7 +25,7 @@ TEAMS = {
 }
 
 
-BASES = ("Optimizer", "Reflective")  # of optimizers of one's own
+BASES = ("Optimizer", "Reflective", "GridSearch")  # of optimizers of one's own; one that needs choices
 OPTIMIZERS = sorted(
     name for name, cls in vars(sm.optimizers).items()
     if isinstance(cls, type) and issubclass(cls, sm.optimizers.Optimizer) and name not in BASES

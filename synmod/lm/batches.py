@@ -1,0 +1,373 @@
+"""Batch jobs: requests that wait at the same time become one job of the provider's batch API, at half the price.
+
+The calls of a job hold its lock in turn: the first one collects, creates and waits, and if it is cancelled, the next
+one goes on where it was. So no task outlives the calls, and a job is given up when its last call has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from synmod import errors, scope
+from synmod.cache import key_of
+from synmod.leaves import Json, aio, current_clock, is_object, wall_time
+
+from .litellm_adapter import Price, token_price
+from .options import BatchJobs
+from .records import LMReply, LMRequest
+from .streaming import objects_in, read_json
+from .words import json_text
+
+if TYPE_CHECKING:
+    from .direct_adapter import DirectAdapter
+
+_LOG: Final = logging.getLogger("synmod.lm")
+_CLEAN_UP_S, _LONGEST_CREATE_S = 1.0, 60.0
+_LARGE: Final = 2**20  # bytes of results that are read in a worker thread
+
+
+class JobState(NamedTuple):
+    """What a provider tells of a job: whether it has ended, how many requests are done and failed."""
+
+    has_ended: bool
+    done: int
+    failed: int
+    results: tuple[str, ...] = ()
+    """The addresses of the results, after that of the API."""
+    fault: str = ""
+
+
+class OpenAIJobs:
+    """The batch API of OpenAI: a file of lines, a job of its own, files of results."""
+
+    most_bytes = 200 * 10**6
+    recovers = True
+    """Whether a job can be found by our name for it."""
+
+    def __init__(self, adapter: DirectAdapter, window: str) -> None:
+        self._adapter, self._window = adapter, window
+
+    def line(self, name: str, body: Mapping[str, Any]) -> bytes:
+        """Return the line of a request."""
+        url = f"/v1{self._adapter.path}"
+        return json_text({"custom_id": name, "method": "POST", "url": url, "body": body}).encode()
+
+    async def create(self, lines: Mapping[str, bytes], name: str) -> str:
+        """Create a job with our name, and return its id."""
+        boundary = uuid.uuid4().hex
+        fields = f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
+        head = 'Content-Disposition: form-data; name="file"; filename="batch.jsonl"\r\nContent-Type: application/jsonl'
+        data = b"".join(
+            [f"{fields}{head}\r\n\r\n".encode(), b"\n".join(lines.values()), f"\r\n--{boundary}--\r\n".encode()]
+        )
+        file = await self._adapter.fetch("POST", "/files", data, f"multipart/form-data; boundary={boundary}")
+        job = {"endpoint": f"/v1{self._adapter.path}", "completion_window": self._window, "metadata": {"synmod": name}}
+        made = await self._adapter.fetch("POST", "/batches", {**job, "input_file_id": _object(file).get("id")})
+        return str(_object(made)["id"])
+
+    async def find(self, name: str) -> str | None:
+        """Return the id of the job with our name; None if there is none."""
+        after = ""
+        while True:
+            page = _object(await self._adapter.fetch("GET", f"/batches?limit=100{after}"))
+            for job in objects_in(page.get("data")):
+                if _object(job.get("metadata")).get("synmod") == name:
+                    return str(job["id"])
+            if not page.get("has_more") or not page.get("data"):
+                return None
+            after = f"&after={page['data'][-1]['id']}"
+
+    async def look(self, job: str) -> JobState:
+        """Return how a job is doing."""
+        state = _object(await self._adapter.fetch("GET", f"/batches/{job}"))
+        counts, status = _object(state.get("request_counts")), state.get("status")
+        files = [state[name] for name in ("output_file_id", "error_file_id") if state.get(name)]
+        faults = objects_in(_object(state.get("errors")).get("data"))
+        fault = "; ".join(str(fault.get("message")) for fault in faults[:3]) or f"the batch job is {status}"
+        has_ended = status in ("completed", "failed", "expired", "cancelled")
+        done, failed = (int(counts.get(name) or 0) for name in ("completed", "failed"))
+        return JobState(has_ended, done, failed, tuple(f"/files/{file}/content" for file in files), fault)
+
+    async def cancel(self, job: str) -> None:
+        """Cancel a job."""
+        await self._adapter.fetch("POST", f"/batches/{job}/cancel", {})
+
+    def result(self, line: Mapping[str, Any]) -> tuple[int, Json]:
+        """Return the status and the body in a line of results."""
+        response = _object(line.get("response"))
+        if response:
+            return int(response.get("status_code") or 0), response.get("body")
+        return 503, {"error": line.get("error")}
+
+
+class AnthropicJobs:
+    """The batch API of Anthropic's messages."""
+
+    most_bytes = 256 * 10**6
+    recovers = False
+
+    def __init__(self, adapter: DirectAdapter, window: str) -> None:  # noqa: ARG002  # it has one
+        self._adapter = adapter
+
+    def line(self, name: str, body: Mapping[str, Any]) -> bytes:
+        """Return the JSON of a request."""
+        return json_text({"custom_id": name, "params": body}).encode()
+
+    async def create(self, lines: Mapping[str, bytes], name: str) -> str:  # noqa: ARG002  # there is no place for it
+        """Create a job, and return its id."""
+        data = b'{"requests":[' + b",".join(lines.values()) + b"]}"
+        return str(_object(await self._adapter.fetch("POST", "/messages/batches", data))["id"])
+
+    async def find(self, name: str) -> str | None:
+        """Return None: a job has no name of ours."""
+
+    async def look(self, job: str) -> JobState:
+        """Return how a job is doing."""
+        state = _object(await self._adapter.fetch("GET", f"/messages/batches/{job}"))
+        counts = _object(state.get("request_counts"))
+        failed = sum(int(counts.get(name) or 0) for name in ("errored", "canceled", "expired"))
+        has_ended, done = state.get("processing_status") == "ended", int(counts.get("succeeded") or 0)
+        return JobState(has_ended, done, failed, (f"/messages/batches/{job}/results",), "the batch job has no result")
+
+    async def cancel(self, job: str) -> None:
+        """Cancel a job."""
+        await self._adapter.fetch("POST", f"/messages/batches/{job}/cancel", {})
+
+    def result(self, line: Mapping[str, Any]) -> tuple[int, Json]:
+        """Return the status and the body in a line of results."""
+        result = _object(line.get("result"))
+        if result.get("type") == "succeeded":
+            return 200, result.get("message")
+        error = _object(_object(result.get("error")).get("error")) or {"type": result.get("type")}
+        status = {"invalid_request_error": 400, "authentication_error": 401, "rate_limit_error": 429}
+        return status.get(str(error.get("type")), 503), {"error": error}
+
+
+def _object(json_value: Json | bytes) -> dict[str, Any]:
+    """Return a JSON object, also that of a body; empty for anything else.
+
+    Raises:
+        UnavailableError: A body is not JSON.
+    """
+    if isinstance(json_value, bytes):
+        try:
+            json_value = read_json(json_value)
+        except ValueError as error:
+            raise errors.UnavailableError(f"the answer of the batch API is not JSON: {error}") from None
+    return json_value if is_object(json_value) else {}
+
+
+@dataclass(eq=False)
+class _Job:
+    """A job: the lines that were collected for it, and what has become of it."""
+
+    name: str
+    part: scope.JournalPart | None = None
+    lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    size: int = 0
+    id: str | None = None
+    results: dict[str, tuple[int, Json]] | None = None
+    fault: errors.ModelError | None = None
+    touched: float = 0.0
+    members: int = 0
+    is_open: bool = True
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class BatchAdapter:
+    """Sends requests in jobs, in the form of another adapter.
+
+    Args:
+        adapter: Makes the bodies and reads the answers.
+        jobs: How calls become jobs.
+        api: The batch API of the provider.
+    """
+
+    def __init__(self, adapter: DirectAdapter, jobs: BatchJobs, api: OpenAIJobs | AnthropicJobs) -> None:
+        self._adapter, self._jobs, self._api = adapter, jobs, api
+        self.name, self.version = adapter.name, adapter.version
+        self.check, self.prepare, self.aclose = adapter.check, adapter.prepare, adapter.aclose
+        self.runs_native_tools = getattr(adapter, "runs_native_tools", False)
+        self._open: dict[Any, _Job] = {}
+        self._numbers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+        self._recorded: WeakKeyDictionary[Any, list[_Job]] = WeakKeyDictionary()
+        self._loading: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+
+    async def price(self) -> Price | None:
+        """Return the price of tokens in a job."""
+        return await aio.to_thread(token_price, self._adapter.settings)
+
+    async def send(self, request: LMRequest) -> LMReply:
+        """Send one request in a job, and return its reply.
+
+        Raises:
+            ModelError: That of its line; UnavailableError if the job failed or expired before it.
+        """
+        record = scope.ambient()
+        part = None if record is None else record.journal
+        job, name = await self._join(request, part)
+        job.members += 1
+        try:
+            async with job.lock:
+                while job.results is None and job.fault is None:
+                    await self._advance(job)
+        finally:
+            job.members -= 1
+            if not job.members and job.results is None:
+                await self._leave(job)
+        if job.fault is not None:
+            raise copy(job.fault)
+        status, answer = (job.results or {}).get(name, (503, {"error": "the batch job has no result for the request"}))
+        reply = self._adapter.read_line(status, answer, request)
+        if isinstance(reply, errors.ModelError):
+            raise reply
+        return reply
+
+    # -- joining a job ------------------------------------------------------------------------------------------------
+
+    async def _join(self, request: LMRequest, part: scope.JournalPart | None) -> tuple[_Job, str]:
+        """Return the job of a request, and the name of its line: one that is recorded, else the one that collects."""
+        body = self._adapter.line_of(request)
+        journal: Any = None if part is None else getattr(part, "journal", part)
+        owner = asyncio.get_running_loop() if journal is None else journal
+        content = key_of([getattr(part, "row", ""), self._adapter.url, request.sample, body])[:48]
+        numbers = self._numbers.setdefault(owner, {})
+        number = numbers[content] = numbers.get(content, -1) + 1
+        name = f"{content}-{number}"
+        if part is not None:
+            for job in await self._recorded_jobs(journal, part):
+                if name in job.lines:
+                    return job, name
+        job = self._open.get(owner)
+        if job is None or not job.is_open:
+            job = self._open[owner] = _Job(uuid.uuid4().hex, part)
+        line = self._api.line(name, body)
+        job.lines[name], job.touched = line, current_clock().now()
+        job.size += len(line) + 1
+        if len(job.lines) >= self._jobs.max_requests or job.size >= self._api.most_bytes:
+            self._close(job)
+        return job, name
+
+    def _close(self, job: _Job) -> None:
+        """Let no further call join a job."""
+        job.is_open = False
+        self._open = {owner: other for owner, other in self._open.items() if other is not job}
+
+    async def _recorded_jobs(self, journal: Any, part: scope.JournalPart) -> list[_Job]:
+        """Return the jobs that a journal holds from an earlier process."""
+        async with self._loading.setdefault(journal, asyncio.Lock()):
+            if journal not in self._recorded:
+                jobs: list[_Job] = []
+                while (note := await part.read(f"batch/{len(jobs)}")) is not None:
+                    lines = dict.fromkeys(note["lines"], b"")
+                    jobs.append(_Job(note["name"], part, lines, id=note.get("id"), is_open=False))
+                found = [job for job in jobs if job.id or await self._recover(job)]
+                self._recorded[journal] = found
+                self._numbers.setdefault(journal, {})["batch/"] = len(jobs)
+        return self._recorded[journal]
+
+    async def _recover(self, job: _Job) -> bool:
+        """Find a job that was created and not recorded, because the process was killed between."""
+        job.id = await self._api.find(job.name)
+        return job.id is not None
+
+    # -- the life of a job --------------------------------------------------------------------------------------------
+
+    async def _advance(self, job: _Job) -> None:
+        """Take a job one step on: collect, create, wait, read the results."""
+        try:
+            if job.is_open:
+                left = job.touched + self._jobs.quiet_s - current_clock().now()
+                if left > 0:
+                    await current_clock().sleep(left)
+                else:
+                    self._close(job)
+            elif job.id is None:
+                await self._create(job)
+            else:
+                await self._look(job)
+        except errors.ModelError as error:
+            if not error.transient or job.id is None:
+                job.fault = error
+            else:
+                await current_clock().sleep(self._jobs.poll_s)
+
+    async def _create(self, job: _Job) -> None:
+        """Create a job at the provider; what is begun here is not cancelled, or a job could be paid and lost."""
+        note: dict[str, Any] = {"name": job.name, "lines": [*job.lines]}
+        key = await self._write_note(job, note) if self._api.recovers else None
+
+        async def create() -> None:
+            job.id = await self._api.create(job.lines, job.name)
+            await self._write_note(job, {**note, "id": job.id}, key)
+
+        task = asyncio.ensure_future(create())
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with aio.shield(_LONGEST_CREATE_S):
+                await asyncio.wait([task])
+            raise
+        _LOG.info("batch job %s: %d requests sent", job.id, len(job.lines))
+
+    async def _write_note(self, job: _Job, note: dict[str, Any], key: str | None = None) -> str | None:
+        """Record a job in the journal of the calls; return the key of the note."""
+        if job.part is None:
+            return None
+        numbers = self._numbers.setdefault(getattr(job.part, "journal", job.part), {})
+        if key is None:
+            number = numbers.get("batch/", 0)
+            numbers["batch/"], key = number + 1, f"batch/{number}"
+        await job.part.write(key, note)
+        return key
+
+    async def _look(self, job: _Job) -> None:
+        """Look at a job; read its results if it has ended, else wait."""
+        assert job.id is not None  # for the type checker
+        progress = await self._api.look(job.id)
+        since = datetime.fromtimestamp(wall_time(), UTC).strftime("%H:%M")
+        text = "batch job %s: %d of %d requests done, %d failed, at %s UTC"
+        _LOG.info(text, job.id, progress.done, len(job.lines), progress.failed, since)
+        if not progress.has_ended:
+            await current_clock().sleep(self._jobs.poll_s)
+            return
+        results: dict[str, tuple[int, Json]] = {}
+        for address in progress.results:
+            content = await self._adapter.fetch("GET", address)
+            work = partial(_lines_of, content)
+            for line in await aio.to_thread(work) if len(content) > _LARGE else work():
+                results.setdefault(str(line.get("custom_id")), self._api.result(line))
+        if not results:
+            job.fault = errors.UnavailableError(progress.fault)
+        job.results = results
+
+    async def _leave(self, job: _Job) -> None:
+        """Give up a job whose last call has left, unless a journal knows it: then it goes on."""
+        self._close(job)
+        if job.id is not None and job.part is None and job.fault is None:
+            with aio.shield(_CLEAN_UP_S):
+                try:
+                    await self._api.cancel(job.id)
+                except errors.ModelError as error:
+                    _LOG.warning("batch job %s could not be cancelled: %s", job.id, error)
+
+
+def _lines_of(content: bytes) -> list[dict[str, Any]]:
+    """Return the objects in lines of JSON; what is not one is left out, as if it were missing."""
+    lines: list[dict[str, Any]] = []
+    for line in content.splitlines():
+        with suppress(ValueError):
+            value = read_json(line)
+            if is_object(value):
+                lines.append(value)
+    return lines
