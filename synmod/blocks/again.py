@@ -514,6 +514,16 @@ class BestOf(Around[R]):
         return best.output
 
 
+_SHARE: Final = data.intern_schema(
+    {
+        "type": "object",
+        "properties": {"share": {"type": "number"}},
+        "required": ["share"],
+        "additionalProperties": False,
+    }
+)
+
+
 @registry.register_own()
 class Majority(Around[R]):
     """Draws `n` independent samples of a module concurrently, and returns the most frequent answer.
@@ -524,11 +534,13 @@ class Majority(Around[R]):
         module: The module to sample; its model calls are samples 0 to n - 1.
         n: Number of samples.
         field: The field to compare; None for the whole output.
+        return_share: Whether the output has a field `share`, the share of the samples that agree.
         **options: Keyword arguments of `Module`.
 
     Schemas:
         inputs: the inputs of the module
-        outputs: the outputs of the module, from the first of the samples that agree; None if every sample is None
+        outputs: the outputs of the module, from the first of the samples that agree; None if every sample is None;
+            with `return_share` followed by `share`, a number
 
     Raises:
         ConfigError: `module` is not a module, `n` not a count, `field` not a name.
@@ -551,11 +563,18 @@ class Majority(Around[R]):
     """
 
     def __init__(
-        self, module: ModuleOf[R], n: int | tree.Choice, *, field: str | None = None, **options: Unpack[ModuleOptions]
+        self,
+        module: ModuleOf[R],
+        n: int | tree.Choice,
+        *,
+        field: str | None = None,
+        return_share: bool = False,
+        **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(module, **options)
         self.n = checks.whole_or_choice("Majority", "n", n)
         self.field = None if field is None else checks.field_name("Majority", "field", field)
+        self.return_share = return_share
 
     async def call(self, inputs: Any) -> Any:
         """Return the most frequent output."""
@@ -573,15 +592,18 @@ class Majority(Around[R]):
                     agreeing.setdefault(sample.value, []).append(sample)
         if not agreeing:
             return None
-        first = max(agreeing.values(), key=len)[0]
-        first.attempt.keep()
-        return first.output
+        most = max(agreeing.values(), key=len)
+        most[0].attempt.keep()
+        if not self.return_share:
+            return most[0].output
+        share = len(most) / sum(map(len, agreeing.values()))
+        return data.ops.concat(most[0].output, data.JsonDataModel({"share": share}, schema=_SHARE))
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return the outputs of the module."""
         outputs = await self.module(inputs)
         self._check_field(outputs)
-        return outputs
+        return data.ops.concat(outputs, data.symbol(_SHARE)) if self.return_share else outputs
 
     def _check_field(self, outputs: Any) -> None:
         """Raise a SchemaError for a misspelt field."""

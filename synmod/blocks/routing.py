@@ -3,7 +3,7 @@
 Decision, Branch, Route, Guard, Fallback; Parallel, and Map for the items of a list.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
@@ -427,6 +427,8 @@ class Fallback(Returning[R]):
     Args:
         *modules: The members, in order of preference.
         on: Exception classes after which the next member is called; all others are raised at once.
+        unless: A plain function of the output; where it returns false, the next member is called, too. If it accepts no
+            output, that of the last member that had one is returned.
         **options: Keyword arguments of `Module`.
 
     Schemas:
@@ -455,30 +457,35 @@ class Fallback(Returning[R]):
         self,
         *modules: ModuleOf[R],
         on: type[Exception] | tuple[type[Exception], ...] = (ModelError,),
+        unless: Callable[[Any], object] | None = None,
         **options: Unpack[ModuleOptions],
     ) -> None:
         super().__init__(**options)
         self.modules = checks.members("Fallback", modules)
         self.on = checks.exceptions("Fallback", on)
+        self.unless = None if unless is None else checks.function("Fallback", "unless", unless)
 
     async def call(self, inputs: Any) -> Any:
         """Call the members until one succeeds."""
-        preferred, *rest = self.modules
+        failure: Exception | None = None
+        outputs: list[Any] = []
         try:
-            return await preferred(inputs)
-        except Paused:  # waits for a person, and has not failed
-            raise
-        except self.on as error:
-            failure = error
-        try:
-            for module in rest:
+            for module in self.modules:
                 try:
-                    return await module(inputs)
-                except Paused:
+                    outputs.append(await module(inputs))
+                except Paused:  # waits for a person, and has not failed
                     raise
                 except self.on as error:
-                    add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
-            raise failure
+                    if failure is None:
+                        failure = error
+                    else:
+                        add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
+                    continue
+                if self.unless is None or self.unless(outputs[-1]):
+                    break
+            if failure is not None and not outputs:
+                raise failure
+            return outputs[-1]
         finally:
             del failure  # avoids a reference cycle of the exception and this frame
 

@@ -5,6 +5,7 @@ State: none. Speed: a call of a double costs only the layers of a model call.
 Must never know: a network, a key, a file that a test does not pass to it.
 """
 
+from .comparing import assert_not_worse
 from .instances import instance_of, text_for
 from .models import FunctionLM, SchemaLM, ScriptedLM, assert_saves
 from .tasks import ChoiceTask, RuleTask, Task, tickets
@@ -12,5 +13,5 @@ from .wrappers import ChaosLM, Fault, RecordReplayLM
 
 __all__ = [
     "ChaosLM", "ChoiceTask", "Fault", "FunctionLM", "RecordReplayLM", "RuleTask", "SchemaLM", "ScriptedLM", "Task",
-    "assert_saves", "instance_of", "text_for", "tickets",
+    "assert_not_worse", "assert_saves", "instance_of", "text_for", "tickets",
 ]

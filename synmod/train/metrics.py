@@ -675,6 +675,59 @@ class Used(_Average):
         return super().result() if self.per == "row" else self.total.value
 
 
+@register_own(public=False)
+class Calibration(Metric):
+    """The expected calibration error: how far a confidence in the outputs is from how often they are right.
+
+    Rows are put into bins of equal width by their confidence; of each bin the mean score is compared with the mean
+    confidence, and the differences are averaged over the rows. 0 is perfect. Rows without a score or a confidence are
+    left out.
+
+    Args:
+        field: The field of the outputs that holds the confidence, from 0 to 1.
+        bins: How many bins.
+        **options: Those of `Metric`.
+
+    Raises:
+        ConfigError: `bins` is not a count.
+
+    Example:
+        >>> import synmod as sm
+        >>> class Answer(sm.DataModel):
+        ...     confidence: float
+        >>> rows = [Answer(confidence=0.9), Answer(confidence=0.7)]
+        >>> right = lambda outputs: 1.0
+        >>> evaluation = sm.run(sm.evaluate(sm.Identity(), rows, reward=right, metrics=[Calibration()]))
+        >>> round(evaluation.metrics["calibration"], 3)
+        0.2
+
+    Source: Naeini et al. 2015, Guo et al. 2017.
+    """
+
+    initial: ClassVar[Mapping[str, Json]] = {"rows": {}}
+
+    def __init__(self, field: str = "confidence", bins: int = 10, **options: Unpack[MetricOptions]) -> None:
+        super().__init__(**options)
+        self.field = field
+        self.bins = leaves.check_int("Calibration: bins", bins, error=errors.ConfigError)
+
+    def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
+        """Count one run."""
+        score = _row(self, rollout).score
+        confidence = None if y_pred is None else y_pred.get(self.field)
+        if score is None or confidence is None:
+            return
+        place = str(min(int(confidence * self.bins), self.bins - 1))
+        count, scores, confidences = self.rows.value.get(place, (0, 0.0, 0.0))
+        self.rows.value = {**self.rows.value, place: [count + 1, scores + score, confidences + confidence]}
+
+    def result(self) -> float:
+        """Return the error so far; 0 without rows."""
+        bins = [*self.rows.value.values()]
+        total = sum(count for count, _, _ in bins)
+        return sum(abs(scores - confidences) for _, scores, confidences in bins) / total if total else 0.0
+
+
 _NAMED: Final[dict[str, type[Metric]]] = {
     leaves.snake_case(kind.__name__): kind for kind in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
 }
