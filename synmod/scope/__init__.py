@@ -33,8 +33,8 @@ from .usage import (
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "Account", "Ambient", "Block", "BoundReward", "BuildBegin",
     "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallEntry", "CallFrame", "CallRun", "Emitted", "Event",
-    "Feedback", "Hook", "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts", "NameScope",
-    "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Reward", "RewardTrack",
+    "Feedback", "Hook", "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd", "ModelCounters", "ModelCounts",
+    "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Reward", "RewardTrack",
     "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward",
     "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook",
     "count_paid", "current_call", "current_phase", "current_scope", "deadline", "effective", "emit", "end_call",
