@@ -249,3 +249,22 @@ async def test_a_saved_agent_is_the_same(tmp_path):
     act, _ = agent(tools=[])
     loaded = sm.loads(sm.dumps(act), language_models=ScriptedLM([{"code": "await answer(total=3)"}]))
     assert (await loaded(QUESTION))["total"] == 3
+
+
+async def test_a_durable_run_pays_once(tmp_path):
+    """Started again, neither the model nor a tool runs a second time; a tool that asks a person pauses the run."""
+    runs = []
+
+    async def count(item: str) -> int:
+        runs.append(item)
+        return len(item)
+
+    pieces = ("x = await count('tea')\ny = await count('tea')", "await answer(total=x + y)")
+    for requests in (2, 0):
+        act, lm = agent(*pieces, tools=[count])
+        async with sm.durable(tmp_path / "run"):
+            assert (await act(QUESTION))["total"] == 6
+        assert (len(lm.requests), runs) == (requests, ["tea", "tea"])
+    act, _ = agent(CATCHES.format("count('tea')"), tools=[sm.Tool(count, approve="ask")])
+    with pytest.raises(sm.Paused):
+        await act(QUESTION)
