@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from synmod import data, lm, registry, scope, tree
 from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, SynmodWarning
-from synmod.leaves import Json, frozen
+from synmod.leaves import Json, check_type, frozen, is_mapping
 from synmod.module import InVariable, Module, ModuleOptions
 
 from .compact import Compact
@@ -273,15 +273,12 @@ class Generator(Module, Generic[M]):
             "reasoning_field": form.reasoning,
             "data_model": data.model_of(form.output),
         }
-        if isinstance(language_model, tree.Choice | Mapping):
-            self._choose_model(language_model, f"{kind}: language_model")
-        elif language_model is not None:
-            self.language_model = lm.model_from(language_model, f"{kind}: language_model")
+        if language_model is not None:
+            self._hold_model(language_model, f"{kind}: language_model")
         if compact is not None:
-            if not isinstance(compact, Compact):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-                raise ConfigError(f"{kind}: compact is {compact!r:.100}; write sm.Compact(...).")
+            check_type(f"{kind}: compact", compact, Compact, "sm.Compact(...)", error=ConfigError)
             self.compact = compact
-        originals = {"instructions": instructions, "examples": examples}
+        self._note_variables({"instructions": instructions, "examples": examples})
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(reply)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
@@ -295,12 +292,18 @@ class Generator(Module, Generic[M]):
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
-        self._note_variables(originals)
         self._declare_output(form.output)
 
-    def _choose_model(self, models: Any, where: str) -> None:
-        """Hold a choice of models; the record of this module holds the models by name, as a file does."""
-        choice = models if isinstance(models, tree.Choice) else tree.Choice(models)
+    def _hold_model(self, models: Any, where: str) -> None:
+        """Hold a model, or a choice of models, which the record of this module holds by name, as a file does."""
+        choice: tree.Choice
+        if is_mapping(models):
+            choice = tree.Choice(models)
+        elif isinstance(models, tree.Choice):
+            choice = models
+        else:
+            self.language_model = lm.model_from(models, where)
+            return
         if not choice.behind:  # its options are strings
             choice.behind = {str(option): option for option in choice.options}
         self.models = {name: lm.model_from(model, f"{where}[{name!r}]") for name, model in choice.behind.items()}

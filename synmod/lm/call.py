@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,18 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
-from synmod.data import intern_schema
 from synmod.leaves import aio, current_clock, dump_json, is_object, with_label, without_secrets
 from synmod.scope import NO_USAGE, CallFrame, Usage, check_deadline, current_call, notify, place_of
 
 from . import records, replies
 from .limits import Limit
 from .options import shorten
-from .prompt import REPAIR_OPENING, with_less_of_reply
-from .records import Adapter, Attempt, LMReply, LMRequest, Message, message, most_tokens
+from .prompt import repair_turns, without_reasoning_field
+from .records import Attempt, LMReply, LMRequest, most_tokens
 from .relay import STREAMS, Relay
 from .text_calls import may_call
-from .words import fields_of, resolve_ref
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
@@ -53,7 +51,7 @@ _FAULTS: Final = {
     "schema": "the reply does not satisfy the schema",
     "empty": "the reply is empty",
     "tool": "the reply does not call the tools as they are offered",
-    "refused": "the model, or the content filter of the provider, refused to call_with_fallbacks",
+    "refused": "the model, or the content filter of the provider, refused to answer",
     "length": "the reply was cut off; allow a longer one with max_tokens=...",
 }
 _NO_CALLS: Final = (
@@ -407,7 +405,7 @@ async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
         BadReplyError: The reply is refused, cut off, empty or invalid.
     """
     repairs = 0 if call.relay else call.model.settings.repairs  # delivered pieces cannot be taken back
-    attempt = sent = _without_reasoning_field(request, call.model.adapter)
+    attempt = sent = without_reasoning_field(request, call.model.adapter)
     while True:
         reply: LMReply = await send_with_retries(call, attempt)
         work = partial(replies.read_whole, reply, request, sent)
@@ -423,7 +421,7 @@ async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
         if reason not in ("length", "refused") and repairs and call.requests < call.most_requests:
             repairs -= 1
             in_text = attempt.structured == "calls" or getattr(call.model.adapter, "drops_tools", False)
-            turns = _repair_turns(replies.quote(reply), problems, attempt, in_text and may_call(attempt))
+            turns = repair_turns(replies.quote(reply), problems, attempt, in_text and may_call(attempt))
             attempt = replace(attempt, messages=(*attempt.messages, *turns))
         elif _may_drop_tools(call, attempt, reply):
             attempt = replace(sent, structured="calls")
@@ -454,28 +452,6 @@ def _may_drop_tools(call: ModelCall, request: LMRequest, reply: LMReply) -> bool
     is_empty = not (reply.tool_calls or reply.reasoning or reply.finish_reason == "content_filter")
     may_drop = call.model.settings.base is not None and hasattr(call.model.adapter, "drops_tools")
     return is_plain and is_empty and may_drop and call.requests < call.most_requests
-
-
-def _repair_turns(
-    text: str, faults: Iterable[tuple[str, str]], request: LMRequest, calls_in_text: bool
-) -> list[Message]:
-    """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
-    valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
-    if fields := ", ".join(fields_of(resolve_ref(request.schema, request.schema or {}))):
-        valid = f"one JSON object with the fields {fields}"
-    if calls_in_text:
-        valid = "one call of a function, as one JSON object with the fields name, arguments"
-    elif request.tools:
-        valid += ", or calls of the tools by their names, with arguments that satisfy their parameters"
-    lines = [
-        "Your last reply is not valid:",
-        *(f"- {pointer or 'the whole reply'}: {problem}" for pointer, problem in faults),
-        f"Write the whole reply again without these faults. A valid reply is {valid}, and nothing else.",
-    ]
-    quoted = "\n".join(lines).replace("<", "\\u003c")  # faults quote names, constants and the reply
-    asks = f"{REPAIR_OPENING}\n{quoted}\n</repair>"
-    # Some providers refuse a turn without content, so an empty reply is not quoted.
-    return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]
 
 
 async def send_with_retries(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
@@ -643,18 +619,3 @@ async def send_once(call: ModelCall, request: LMRequest | records.EmbeddingReque
     records.check_reply(reply, f"adapter {adapter.name!r} returned")
     call.attempts.append(Attempt(200, None, call.clock.now() - began, waited))
     return reply
-
-
-def _without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
-    """Return the request without its reasoning field, in schema and prompt, if the model reasons natively.
-
-    An adapter may have `reasons(request)`: whether the model reasons natively on a request and returns its reasoning.
-    """
-    field, schema, reasons = request.reasoning_field, request.schema, getattr(adapter, "reasons", None)
-    if field is None or schema is None or reasons is None or not reasons(request) or field not in fields_of(schema):
-        return request
-    less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
-    if "required" in schema:
-        less["required"] = [name for name in schema["required"] if name != field]
-    shorter = intern_schema(less)
-    return replace(request, schema=shorter, messages=tuple(with_less_of_reply(request.messages, schema, shorter)))

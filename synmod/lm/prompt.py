@@ -10,13 +10,14 @@ or by a user's function.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from synmod.data import ChatMessages, SymbolicDataModel, contains, parse_json
+from synmod.data import ChatMessages, SymbolicDataModel, contains, intern_schema, parse_json
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import Json, did_you_mean, is_object
 
-from .records import Message, message, set_constant, turns, with_text
+from .records import Adapter, LMRequest, Message, message, set_constant, turns, with_text
 from .words import (
     block,
     describe_fields,
@@ -187,6 +188,21 @@ def guard_turn(turn: Message) -> Message:
         else [{**part, "text": guard_text(part["text"])} if "text" in part else part for part in content]
     )
     return turn if parts == content else message(**{**turn, "content": parts})
+
+
+def without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
+    """Return the request without its reasoning field, in schema and prompt, if the model reasons natively.
+
+    An adapter may have `reasons(request)`: whether the model reasons natively on a request and returns its reasoning.
+    """
+    field, schema, reasons = request.reasoning_field, request.schema, getattr(adapter, "reasons", None)
+    if field is None or schema is None or reasons is None or not reasons(request) or field not in fields_of(schema):
+        return request
+    less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
+    if "required" in schema:
+        less["required"] = [name for name in schema["required"] if name != field]
+    shorter = intern_schema(less)
+    return replace(request, schema=shorter, messages=tuple(with_less_of_reply(request.messages, schema, shorter)))
 
 
 def with_less_of_reply(
@@ -603,3 +619,25 @@ def _check_template(template: Mapping[str, str]) -> Mapping[str, str]:
 def _turn_of(role: str, text: str) -> list[Message]:
     """Return one turn; none for a blank text."""
     return [message(role, text)] if text and not text.isspace() else []
+
+
+def repair_turns(
+    text: str, faults: Iterable[tuple[str, str]], request: LMRequest, calls_in_text: bool
+) -> list[Message]:
+    """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
+    valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
+    if fields := ", ".join(fields_of(resolve_ref(request.schema, request.schema or {}))):
+        valid = f"one JSON object with the fields {fields}"
+    if calls_in_text:
+        valid = "one call of a function, as one JSON object with the fields name, arguments"
+    elif request.tools:
+        valid += ", or calls of the tools by their names, with arguments that satisfy their parameters"
+    lines = [
+        "Your last reply is not valid:",
+        *(f"- {pointer or 'the whole reply'}: {problem}" for pointer, problem in faults),
+        f"Write the whole reply again without these faults. A valid reply is {valid}, and nothing else.",
+    ]
+    quoted = "\n".join(lines).replace("<", "\\u003c")  # faults quote names, constants and the reply
+    asks = f"{REPAIR_OPENING}\n{quoted}\n</repair>"
+    # Some providers refuse a turn without content, so an empty reply is not quoted.
+    return [message("assistant", text), message("user", asks)] if text.strip() else [message("user", asks)]

@@ -28,7 +28,7 @@ from synmod.leaves import (
     thaw,
 )
 from synmod.module import Module, note_loaded, read_build_config, seal
-from synmod.tree import NODE, STATIC, GraphDef, Static, Visit, kind_of, record, walk
+from synmod.tree import NODE, STATIC, GraphDef, Static, find_variables, kind_of, record, walk
 
 from . import document, records
 from .document import FileLimits, Where, check, check_record, format_error, load_error, user_code
@@ -186,30 +186,6 @@ def _apply(root: Any, state: dict[str, Json]) -> None:
     for path, variable in targets.items():
         value = document.validate_value(variable.schema, state[path], ("state", path))
         variable.restore((value, 0, variable.full_metadata, variable.schema))
-
-
-def find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
-    """Return the Variables that path texts lead to, aliases followed, and visits of the others.
-
-    Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
-    """
-    below: dict[tuple[int, str], Visit] = {}
-    first: dict[int | None, Visit] = {}
-    top: Visit | None = None
-    for visit in walk(root):
-        top = top or visit
-        if visit.first and visit.index is not None:
-            first[visit.index] = visit
-        below[id(visit.parent), escape_step(visit.step)] = visit
-    targets: dict[str, Any] = {}
-    for path in paths:
-        visit = top
-        for step in path.split("/") if path else ():
-            visit = visit and below.get((id(first.get(visit.index, visit)), step))
-        if visit is not None and visit.kind == "variable":
-            targets[path] = visit.value
-    matched = {id(variable) for variable in targets.values()}
-    return targets, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in matched]
 
 
 def misfit(missing: Iterable[str], unknown: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from synmod import leaves, lm, tree
 from synmod.errors import StateError
 
 from .document import FileLimits, check, in_file, read_document, validate_value, write_document
-from .read import find_variables, misfit
+from .read import misfit
 
 
 @leaves.checks_keywords
@@ -106,7 +106,7 @@ def load_variables(
     with in_file(path):
         section = check(read_document(path, limits, "variables", "program")["state"], ("state",), dict)
         values = {name: validate_value(None, value, ("state", name)) for name, value in section.items()}
-        targets, missing_visits = find_variables(node, values)
+        targets, missing_visits = tree.find_variables(node, values)
         missing = tuple(leaves.path_str(visit.path) for visit in missing_visits)
         unknown = tuple(name for name in values if name not in targets)
         lacks = missing if strict and not allow_missing else ()

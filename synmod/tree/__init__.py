@@ -16,7 +16,7 @@ from .filters import All, Any, Everything, Not, Nothing, OfType, Path, PathConta
 from .graphdef import (
     GraphCodec, GraphDef, NodeDef, NodeRef, VariableDef, VariableRef, class_text, record, static_text,
 )
-from .paths import PathTable, invalidate_paths, path_table
+from .paths import PathTable, find_variables, invalidate_paths, path_table
 from .inspecting import find_duplicates, iter_below, is_trainable, iter_graph, paths_of, submodules_of, variables_of
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
 from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
@@ -84,6 +84,7 @@ __all__ = [
     "discard_writes",
     "filters",
     "find_duplicates",
+    "find_variables",
     "flatten",
     "get_node_impl",
     "graphdef",

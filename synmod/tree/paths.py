@@ -154,3 +154,27 @@ def invalidate_paths(record: Record, keep: PathTable | None = None) -> None:
     for table in list((record.listed_in or {}).values()):
         if table is not keep:
             table.is_current = False
+
+
+def find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
+    """Return the Variables that path texts lead to, aliases followed, and visits of the others.
+
+    Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
+    """
+    below: dict[tuple[int, str], Visit] = {}
+    first: dict[int | None, Visit] = {}
+    top: Visit | None = None
+    for visit in walk(root):
+        top = top or visit
+        if visit.first and visit.index is not None:
+            first[visit.index] = visit
+        below[id(visit.parent), leaves.escape_step(visit.step)] = visit
+    targets: dict[str, Any] = {}
+    for path in paths:
+        visit = top
+        for step in path.split("/") if path else ():
+            visit = visit and below.get((id(first.get(visit.index, visit)), step))
+        if visit is not None and visit.kind == "variable":
+            targets[path] = visit.value
+    matched = {id(variable) for variable in targets.values()}
+    return targets, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in matched]
