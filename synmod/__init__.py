@@ -53,7 +53,7 @@ from synmod.retrieval import (
 from synmod.saving import FileLimits, LoadReport, dumps, load, load_variables, loads, save, save_variables
 from synmod.scope import (
     CallFrame, Emitted, Feedback, Hook, Injected, Question, Usage, answers, ask, budget, current_call, current_phase,
-    current_scope, deadline, emit, hooks, hooks_lib, inject, phase, time_left, trace, track_rewards, track_usage,
+    current_scope, deadline, emit, hooks, hooks_lib, inject, last, phase, time_left, trace, track_rewards, track_usage,
 )
 from synmod.serving import mcp_server, serve
 from synmod.train import (
@@ -96,7 +96,7 @@ __all__ = [
     "current_call", "current_phase", "current_scope", "current_update_context", "data", "deadline",
     "default_language_model", "distribute", "dumps", "durable", "embedded", "emit", "errors", "evaluate", "filters",
     "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",
-    "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "journal", "latest_checkpoint",
+    "inject", "is_subschema", "is_symbolic", "iter_graph", "jinja_prompt", "journal", "last", "latest_checkpoint",
     "list_checkpoints", "lm", "load", "load_examples", "load_variables", "loads", "map_concurrently", "mcp_server",
     "mcp_tools", "merge", "merge_context", "metrics", "module", "native_tool", "normalize_score", "ops", "optimizers",
     "passages", "paths_of", "phase", "pop", "program", "register", "register_graph_node_type", "registered",

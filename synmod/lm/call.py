@@ -276,8 +276,10 @@ async def call_model(
     finally:
         for meter in meters:
             meter.add(usage, call.phase)
+        elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
+        if isinstance(request, LMRequest):
+            scope.RECENT.append(scope.RecentCall(call.phase, request, reply, scope.error_text(failure), elapsed_s))
         if listeners:
-            elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
             cached = reply is not None and reply.cached
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)
             notify(listeners, scope.LMEnd(*place_of(call.frame, call.phase), *ended))

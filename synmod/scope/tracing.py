@@ -19,6 +19,7 @@ from synmod import data, leaves
 
 from .frame import FRAME, Block, Reward
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
+from .transcript import transcript
 from .usage import NO_USAGE, Usage
 
 # -- arguments and results as plain JSON -------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def _fields(record: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: plain(getattr(record, name, None)) for name in names}
 
 
-def _lm_call_json(call: LMCallNode) -> dict[str, Any]:
+def lm_call_json(call: LMCallNode) -> dict[str, Any]:
     """Return a model call as JSON; request and reply are None where none is kept."""
     request = None if call.request is None else _fields(call.request, _REQUEST)
     reply = None if call.reply is None else _fields(call.reply, _REPLY)
@@ -198,13 +199,16 @@ def _call_json(node: TraceNode) -> dict[str, Any]:
     """Return a call and those below it as JSON; nothing is locked, so calls that begin meanwhile may be left out."""
     children = [_call_json(child) for child in list(node.children)]
     used = [call.usage for call in node.lm_calls] + [Usage(**child["usage"]) for child in children]
-    lm_calls = [_lm_call_json(call) for call in list(node.lm_calls)]
+    lm_calls = [lm_call_json(call) for call in list(node.lm_calls)]
     usage = plain(sum(used, NO_USAGE))
     return {**_fields(node, _CALL), "usage": usage, "lm_calls": lm_calls, "children": children}
 
 
-def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[str]:
-    """Yield a line per call or model call of a trace as JSON, by their start, indented under its caller."""
+def lines_of(call: dict[str, Any], lead: str = "", below: str = "", *, prompts: bool = False) -> Iterator[str]:
+    """Yield a line per call or model call of a trace as JSON, by their start, indented under its caller.
+
+    With `prompts`, the lines of the prompt and the reply come below each model call.
+    """
     usage = call["usage"]
     tokens = f"{usage['prompt_tokens'] + usage['completion_tokens']} tokens"
     if usage["cost_usd"]:
@@ -217,9 +221,13 @@ def _lines(call: dict[str, Any], lead: str = "", below: str = "") -> Iterator[st
         tokens = f"{count} model call{'s' * (count > 1)}, {tokens}" if count else ""
     error = " ".join((call["error"] or "").split())
     yield lead + "  ".join(filter(None, [name, seconds_text(call["elapsed_s"]), tokens, error]))
+    for heading, text in transcript(call) if prompts and "model" in call else ():
+        yield f"{below}  {heading}:"
+        yield from [f"{below}    {line}".rstrip() for line in text.splitlines()]
     inside = in_order_of_start(call.get("children", ()), call.get("lm_calls", ()))
     for left, call_inside in zip(reversed(range(len(inside))), inside, strict=True):
-        yield from _lines(call_inside, below + ("├─ " if left else "└─ "), below + ("│  " if left else "   "))
+        lead_inside, below_inside = ("├─ ", "│  ") if left else ("└─ ", "   ")
+        yield from lines_of(call_inside, below + lead_inside, below + below_inside, prompts=prompts)
 
 
 def in_order_of_start(calls: Sequence[dict[str, Any]], lm_calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -430,7 +438,7 @@ class Tracer(Hook):
         `docs/pages/ideas/tracing.md` describes every field.
         """
         calls = [_call_json(root) for root in self.roots]
-        lm_calls = [_lm_call_json(call) for call in self.lm_calls]
+        lm_calls = [lm_call_json(call) for call in self.lm_calls]
         usage = plain(sum((Usage(**call["usage"]) for call in [*calls, *lm_calls]), NO_USAGE))
         return leaves.scrub_json(
             {"version": _VERSION, "dropped": self._dropped, "usage": usage, "calls": calls, "lm_calls": lm_calls}
@@ -464,12 +472,20 @@ class Tracer(Hook):
         """Return the page in a frame, for notebooks."""
         return leaves.html_frame(self.to_html())
 
-    def __str__(self) -> str:
+    def text(self, *, prompts: bool = False) -> str:
+        """Return the tree as text, a line per call.
+
+        Args:
+            prompts: Whether the turns of the prompt and the reply come below each model call.
+        """
         trace = self.to_json()
         lines = [f"({trace['dropped']} older dropped)"] if trace["dropped"] else []
         for call in in_order_of_start(trace["calls"], trace["lm_calls"]):
-            lines += _lines(call)
+            lines += lines_of(call, prompts=prompts)
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
 
     def __repr__(self) -> str:
         return f"<Tracer of {self._size.calls} calls in {len(self.roots)} entry calls>"
@@ -479,7 +495,7 @@ class trace(Block):  # noqa: N801  # read as a word: `with sm.trace() as t:`
     """Record the calls of a block as a tree.
 
     Entering the block returns a `Tracer`: `t.roots` with `children` and `lm_calls`, `t.to_json()`, `t.to_html(path)`,
-    `str(t)`.
+    `str(t)`, `t.text(prompts=True)`.
 
     Args:
         values: Whether inputs and outputs are kept.
