@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from typing import Any, Final, NoReturn
@@ -69,7 +70,10 @@ def _format_warning(message: Warning | str, *_place: Any, **_line: Any) -> str:
 
 def describe_failure(error: Exception) -> str:
     """Return a failure as one line, with the line of the user's module that raised it."""
-    text = " ".join(scrub(str(error)).split())
+    text = (
+        re.sub(r"(?<![:.])\n", "; ", scrub(str(error))) if isinstance(error, errors.SchemaError) else scrub(str(error))
+    )
+    text = " ".join(text.split())
     line = errors.show_own_line(error)
     is_users = line and "site-packages" not in line and not line.startswith(os.path.dirname(os.__file__))
     name = "" if isinstance(error, errors.SynmodError) else f"{type(error).__name__}: "

@@ -10,6 +10,7 @@ from contextlib import ExitStack, nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import fill
 from typing import Any, Final, TypeAlias
 
 import click
@@ -79,12 +80,12 @@ def open_program(file: str, imports: tuple[str, ...], model: str | None, setting
     program = saving.load(file, language_models=live)
     for setting in settings:
         path, equals, text = setting.partition("=")
-        known = tree.variables(program)
-        if not equals or path not in known:
+        variables = tree.variables(program)
+        if not equals or path not in variables:
             raise click.UsageError(
-                f"--set {setting!r}: write PATH=VALUE, with a path of a Variable.{did_you_mean(path, known)}"
+                f"--set {setting!r}: write PATH=VALUE, with a path of a Variable.{did_you_mean(path, variables)}"
             )
-        is_text = known[path].schema.get("type") == "string"
+        is_text = variables[path].schema.get("type") == "string"
         tree.update(program, {path: text if is_text else read_json(text, f"--set {path}")})
     return program
 
@@ -137,7 +138,8 @@ def show(opener: Opener, file: str, kind: str) -> None:
         return
     click.echo(summary_text(program).encode())
     for name, value in about.items():
-        click.echo(f"{name}: {json.dumps(value, ensure_ascii=False)}".encode())
+        text = f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        click.echo(fill(text, 80, subsequent_indent="  ", break_on_hyphens=False).encode())
 
 
 # -- run ---------------------------------------------------------------------------------------------------------------
@@ -190,8 +192,8 @@ def _run_asking(program: Module, inputs: Any, streams: bool, folder: str | None)
                     line = f"synmod runs {place.parent} answer {place.name} {question.id} VALUE, and this line again"
                     hint = line if folder else f"add --run DIR, then {line}"
                     raise click.ClickException(f"waiting for the answer to {question.text!r}: {hint}.") from None
-                shown = "" if question.value is None else f" {json.dumps(thaw(question.value), ensure_ascii=False)}"
-                text = click.prompt(f"{question.text}{shown} ({json.dumps(question.schema)})", err=True)
+                value = "" if question.value is None else f" {json.dumps(thaw(question.value), ensure_ascii=False)}"
+                text = click.prompt(f"{question.text}{value} ({json.dumps(question.schema)})", err=True)
                 Run(str(run)).answer(question.id, read_answer(question, text))
 
 
@@ -202,23 +204,18 @@ def read_answer(question: Question, text: str) -> Any:
 
 async def _run_once(program: Module, json_inputs: Any, streams: bool, folder: str | None) -> Any:
     """Return what a program returns; write the pieces of its answer to standard error."""
-    async with nullcontext() if folder is None else durable(folder):
-        return await _run_streamed(program, json_inputs, streams)
-
-
-async def _run_streamed(program: Module, json_inputs: Any, streams: bool) -> Any:
-    """Return what a program returns; write the pieces of its answer to standard error."""
     served = ServedProgram("program", program)
-    inputs = served.read_inputs(json_inputs)
-    if not streams:
-        return await served.call(inputs)
-    answering = {module.path for module in served.answering}
-    async with lm.stream(served.call, inputs) as source:
-        async for chunk in source:
-            if chunk.path in answering:
-                click.echo(chunk.text, err=True, nl=False)
-    click.echo("", err=True)
-    return source.result
+    async with nullcontext() if folder is None else durable(folder):
+        inputs = served.read_inputs(json_inputs)
+        if not streams:
+            return await served.call(inputs)
+        answering = served.answering
+        async with lm.stream(served.call, inputs) as source:
+            async for chunk in source:
+                if chunk.path in answering:
+                    click.echo(chunk.text, err=True, nl=False)
+        click.echo("", err=True)
+        return source.result
 
 
 async def _run_rows(program: Module, rows: str, out: str | None, **options: Any) -> int:
@@ -261,7 +258,6 @@ async def _run_rows(program: Module, rows: str, out: str | None, **options: Any)
 def evaluate(opener: Opener, file: str, rows: str, against: str | None, csv: str | None, **options: Any) -> int:
     """Score a program on the rows of a file; with --against the status is 1 where it is worse for certain."""
     program = opener(file)
-
     folder = options.pop("run")
 
     async def measure(program: Module, run: str | Path | None) -> Any:
@@ -271,14 +267,14 @@ def evaluate(opener: Opener, file: str, rows: str, against: str | None, csv: str
     evaluation = run_async(measure, program, folder)
     if csv is not None:
         evaluation.to_csv(csv)
-    shown = {"score": evaluation.score, "rows": len(evaluation.results), "failed": len(evaluation.errors)}
-    shown |= {"usage": vars(evaluation.usage)}
+    scores = {"score": evaluation.score, "rows": len(evaluation.results), "failed": len(evaluation.errors)}
+    scores |= {"usage": vars(evaluation.usage)}
     if against is None:
-        print_json(shown)
+        print_json(scores)
         return 0
     old = run_async(measure, opener(against), None if folder is None else Path(folder, "against"))
     comparison = evaluation.compare(old)
-    print_json({**shown, "against": old.score, "comparison": comparison.to_json()})
+    print_json({**scores, "against": old.score, "comparison": comparison.to_json()})
     return int(comparison.high < 0)
 
 

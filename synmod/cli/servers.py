@@ -7,7 +7,6 @@ import re
 import socket
 import sys
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from synmod.journal import Run
 from synmod.leaves import did_you_mean
 from synmod.scope import hooks_lib
 from synmod.serving import mcp_server, serve as make_app
+from synmod.serving.doors import is_loopback
 from synmod.serving.durable_runs import record_of
 
 from .programs import Opener, opens_programs, print_json, read_answer
@@ -70,7 +70,7 @@ def serve(
     opener: Opener, files: tuple[str, ...], host: str, port: int, no_token: bool, grace: float, **options: Any
 ) -> None:
     """Serve programs over HTTP."""
-    if not (options["token"] or no_token or _is_loopback(host)):
+    if not (options["token"] or no_token or is_loopback(host)):
         raise click.UsageError(f"--host {host} needs SYNMOD_TOKEN, or --no-token behind a proxy that checks its users.")
     programs = _open_programs(opener, files)
     options["token"] = False if no_token else options["token"] or None
@@ -84,17 +84,9 @@ def serve(
         listener = socket.create_server((host, port), family=family, backlog=2_048)
     except OSError as error:
         raise click.UsageError(f"cannot listen on {host} port {port}: {error.strerror}. Try another --port.") from None
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"synmod: {', '.join(programs)} on http://{shown}:{listener.getsockname()[1]}", err=True)
+    address = f"[{host}]" if ":" in host else host
+    click.echo(f"synmod: {', '.join(programs)} on http://{address}:{listener.getsockname()[1]}", err=True)
     run_server(app, listener, grace)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @click.command()

@@ -31,6 +31,7 @@ class Application:
 
     Attributes:
         programs: The programs by name.
+        runs: The durable runs; None without a folder for them.
         in_flight: The requests whose calls have not ended.
         is_stopping: Whether new calls are refused.
     """
@@ -46,7 +47,7 @@ class Application:
         self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
         self.in_flight: set[Any] = set()
         folder, most = settings["runs"], settings["concurrency"]
-        self._runs = None if folder is None else DurableRuns(self, Path(folder), most)
+        self.runs = None if folder is None else DurableRuns(self, Path(folder), most)
         self.is_stopping = False
 
     async def __call__(self, asgi: Any, receive: Any, send: Any) -> None:
@@ -56,49 +57,46 @@ class Application:
         elif asgi["type"] == "lifespan":
             for what in ("startup", "shutdown"):
                 await receive()
-                if self._runs is not None:
-                    (self._runs.start if what == "startup" else self._runs.stop)()
+                if self.runs is not None:
+                    (self.runs.start if what == "startup" else self.runs.stop)()
                 await send({"type": f"lifespan.{what}.complete"})
         else:
             await receive()
             await send({"type": "websocket.close"})
 
-    async def _answer(self, x: Exchange) -> None:
+    async def _answer(self, exchange: Exchange) -> None:
         """Answer one request, whatever happens, and count it."""
         began = time.perf_counter()
         budgets: tuple[Any, ...] = ()
         try:
-            try:
-                self.doors.check(x.scope, x.path, x.headers)
-                handler, name = _find_handler(x)
-                with ExitStack() as blocks:
-                    if x.scope["method"] == "POST":
-                        self._open_blocks(blocks, x)
-                        budgets = getattr(ambient(), "budgets", ())
-                    await handler(self, x, name)
-            except ClientLeft:
-                raise
-            except Exception as error:  # noqa: BLE001  # each becomes an answer
-                await x.refuse(refusal_of(error, x.request_id, budgets))
+            self.doors.check(exchange.scope, exchange.path, exchange.headers)
+            handler, name = _find_handler(exchange)
+            with ExitStack() as blocks:
+                if exchange.scope["method"] == "POST":
+                    if exchange.route != "/mcp":  # which answers with a result
+                        blocks.enter_context(scope.deadline(self.timeout_s))
+                    budgets = self.open_blocks(blocks, f"POST {exchange.route}", exchange.headers)
+                await handler(self, exchange, name)
         except ClientLeft:
-            x.status = CLIENT_LEFT
+            exchange.status = CLIENT_LEFT
+        except Exception as error:  # noqa: BLE001  # each becomes an answer
+            await exchange.refuse(refusal_of(error, exchange.request_id, budgets))
         finally:
-            self.metrics.count(x.program, x.route, x.status, time.perf_counter() - began, x.usage)
+            self.metrics.count(exchange.program, exchange.route, exchange.status, time.perf_counter() - began)
 
-    def _open_blocks(self, blocks: ExitStack, x: Exchange) -> None:
-        """Open what surrounds a call: its deadline, budget, hooks and usage."""
-        if x.route != "/mcp":  # which answers with a result
-            blocks.enter_context(scope.deadline(self.timeout_s))
+    def open_blocks(self, blocks: ExitStack, name: str, headers: Mapping[str, str]) -> tuple[Any, ...]:
+        """Open what surrounds a call or a run, its budget, hooks and span; return the accounts of the budgets."""
         if self._budget is not None:
             blocks.enter_context(scope.budget(**self._budget))
         for hook in self._hooks:
             if isinstance(hook, scope.hooks_lib.OpenTelemetry):
-                blocks.enter_context(hook.server_span(f"{x.scope['method']} {x.route}", x.headers))
+                blocks.enter_context(hook.server_span(name, headers))
         if self._hooks:
             blocks.enter_context(scope.hooks(*self._hooks))
+        return getattr(ambient(), "budgets", ())
 
     @asynccontextmanager
-    async def place(self, x: Exchange) -> AsyncGenerator[None]:
+    async def place(self, exchange: Exchange) -> AsyncGenerator[None]:
         """Hold a place for a call in a block, and measure what it uses.
 
         Raises:
@@ -106,14 +104,20 @@ class Application:
         """
         if self.is_stopping:
             raise GoingDown
-        self.in_flight.add(x)
+        self.in_flight.add(exchange)
         with scope.track_usage() as usage:
             try:
                 async with self.places.take():
                     yield
             finally:
-                x.usage = usage.total()
-                self.in_flight.discard(x)
+                exchange.usage = usage.total()
+                self.metrics.count_usage(exchange.usage)
+                self.in_flight.discard(exchange)
+
+    async def call(self, exchange: Exchange, endpoint: ServedProgram, inputs: Any) -> Any:
+        """Return what a program returns, once there is a place for its call."""
+        async with self.place(exchange):
+            return await endpoint.call(inputs)
 
     def check_room(self) -> None:
         """Raise Refusal where no call can begin or wait: before its body is read."""
@@ -121,7 +125,7 @@ class Application:
             raise GoingDown
         self.places.check_room()
 
-    def find(self, x: Exchange, name: Any) -> ServedProgram:
+    def find(self, exchange: Exchange, name: Any) -> ServedProgram:
         """Return the endpoint that a request names.
 
         Raises:
@@ -131,26 +135,21 @@ class Application:
             endpoint = find_endpoint(self.programs, name)
         except LookupError as error:
             raise Refusal(404, f"{error.args[0]}") from None
-        x.program = endpoint.name
+        exchange.program = endpoint.name
         return endpoint
 
-    async def read_call(self, x: Exchange, name: str | None) -> tuple[ServedProgram, Any]:
+    async def read_call(self, exchange: Exchange, name: str | None) -> tuple[ServedProgram, Any]:
         """Return the endpoint and the inputs of a call.
 
         Raises:
             Refusal: The request is not a call, or the queue is full.
         """
-        endpoint = self.find(x, name)
+        endpoint = self.find(exchange, name)
         self.check_room()
         try:
-            return endpoint, endpoint.read_inputs(await x.read_json(self.max_body))
+            return endpoint, endpoint.read_inputs(await exchange.read_json(self.max_body))
         except errors.SchemaError as error:
             raise refuse_inputs(error) from None
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether there is a folder for runs."""
-        return self._runs is not None
 
     def open_runs(self) -> DurableRuns:
         """Return the durable runs, which go on from the first request at the latest.
@@ -158,10 +157,10 @@ class Application:
         Raises:
             Refusal: The server has no folder for runs.
         """
-        if self._runs is None:
+        if self.runs is None:
             raise Refusal(404, "The server keeps no runs; give it a folder with runs= or --runs.")
-        self._runs.start()
-        return self._runs
+        self.runs.start()
+        return self.runs
 
     def begin_to_stop(self) -> None:
         """Refuse new calls from now on."""
@@ -169,8 +168,8 @@ class Application:
 
     def cancel_rest(self) -> None:
         """Cancel the calls that are still running; their clients get a 503."""
-        for x in [*self.in_flight]:
-            x.stop()
+        for work in [*self.in_flight]:
+            work.stop()
 
 
 def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, queue: int, **settings: Any) -> Any:
@@ -180,80 +179,83 @@ def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, queu
         return app
     from starlette.middleware.cors import CORSMiddleware
 
-    shown = ["x-request-id", "x-usage", "location", "retry-after"]
-    return CORSMiddleware(app, allow_origins=[*cors], allow_methods=["*"], allow_headers=["*"], expose_headers=shown)
+    readable = ["x-request-id", "x-usage", "location", "retry-after"]
+    return CORSMiddleware(app, allow_origins=[*cors], allow_methods=["*"], allow_headers=["*"], expose_headers=readable)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-async def _call(app: Application, x: Exchange, name: str | None) -> None:
+async def _call(app: Application, exchange: Exchange, name: str | None) -> None:
     """Answer a call with its outputs."""
-    endpoint, inputs = await app.read_call(x, name)
-
-    async def work() -> Any:
-        async with app.place(x):
-            return await endpoint.call(inputs)
-
-    outputs = await x.run_attended(work)
-    await x.answer(200, outputs_json(outputs))
+    endpoint, inputs = await app.read_call(exchange, name)
+    outputs = await exchange.run_attended(lambda: app.call(exchange, endpoint, inputs))
+    await exchange.answer(200, outputs_json(outputs))
 
 
-async def _stream(app: Application, x: Exchange, name: str | None) -> None:
+async def _stream(app: Application, exchange: Exchange, name: str | None) -> None:
     """Answer a call with its events."""
-    endpoint, inputs = await app.read_call(x, name)
+    endpoint, inputs = await app.read_call(exchange, name)
 
     async def work() -> Any:
-        async with app.place(x), lm.stream(endpoint.call, inputs, events=True) as source:
-            answering = {module.path for module in endpoint.answering}
-            async for item in x.read_patiently(source):
+        async with app.place(exchange), lm.stream(endpoint.call, inputs, events=True) as source:
+            answering = endpoint.answering
+            async for item in exchange.read_patiently(source):
                 if (event := event_of(item, answering, details=app.details)) is not None:
-                    await (x.send_event if isinstance(item, lm.LMChunk | scope.Emitted) else x.send_call_event)(*event)
+                    await (
+                        exchange.send_event
+                        if isinstance(item, lm.LMChunk | scope.Emitted)
+                        else exchange.send_call_event
+                    )(*event)
         return source.result
 
-    outputs = await x.run_attended(work)
-    usage = None if x.usage is None else vars(x.usage)
-    await x.send_event("result", {"outputs": outputs_json(outputs), "usage": usage, "request_id": x.request_id})
-    await x.end_events()
+    outputs = await exchange.run_attended(work)
+    usage = None if exchange.usage is None else vars(exchange.usage)
+    await exchange.send_event(
+        "result", {"outputs": outputs_json(outputs), "usage": usage, "request_id": exchange.request_id}
+    )
+    await exchange.end_events()
 
 
 # -- the other routes --------------------------------------------------------------------------------------------------
 
 
-async def _health(_app: Application, x: Exchange, _name: str | None) -> None:
+async def _health(_app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer that the process is alive."""
-    await x.answer(200, {"status": "alive"})
+    await exchange.answer(200, {"status": "alive"})
 
 
-async def _ready(app: Application, x: Exchange, _name: str | None) -> None:
+async def _ready(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer whether calls are taken."""
     if app.is_stopping:
         raise GoingDown
-    await x.answer(200, {"status": "ready"})
+    await exchange.answer(200, {"status": "ready"})
 
 
-async def _metrics(app: Application, x: Exchange, _name: str | None) -> None:
+async def _metrics(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the numbers of the server."""
-    await x.answer(200, app.metrics.text(app.places), kind="text/plain; version=0.0.4; charset=utf-8")
+    await exchange.answer(200, app.metrics.text(app.places), kind="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _mcp(app: Application, x: Exchange, name: str | None) -> None:
+async def _mcp(app: Application, exchange: Exchange, name: str | None) -> None:
     """Answer a request of MCP; its package takes half a second to import, in a thread, while other calls go on."""
     if app.is_stopping:
         raise GoingDown
     tools: Any = await aio.to_thread(import_module, "synmod.serving.mcp_tools")
-    await tools.answer_mcp(app, x, name)
+    await tools.answer_mcp(app, exchange, name)
 
 
-async def _page(_app: Application, x: Exchange, _name: str | None) -> None:
+async def _page(_app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the page, to try the programs."""
     page, policy = pages.page()
-    await x.answer(200, page, {"content-security-policy": policy, "referrer-policy": "no-referrer"}, kind="text/html")
+    await exchange.answer(
+        200, page, {"content-security-policy": policy, "referrer-policy": "no-referrer"}, kind="text/html"
+    )
 
 
-async def _openapi(app: Application, x: Exchange, _name: str | None) -> None:
+async def _openapi(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the description of the routes."""
-    await x.answer(200, await pages.openapi(app.title, app.programs, has_runs=app.has_runs))
+    await exchange.answer(200, await pages.openapi(app.title, app.programs, has_runs=app.runs is not None))
 
 
 _ROUTES: Final[dict[str, dict[str, Handler]]] = {
@@ -275,19 +277,19 @@ _PATH: Final = re.compile(r"(/call|/stream|/runs)/([^/]+)(/answers|/events)?")
 """Paths with the name of a program, or the id of a run."""
 
 
-def _find_handler(x: Exchange) -> tuple[Handler, str | None]:
+def _find_handler(exchange: Exchange) -> tuple[Handler, str | None]:
     """Return the handler of a request, and the name in its path.
 
     Raises:
         Refusal: The path is unknown, or does not take the method.
     """
-    match = _PATH.fullmatch(x.path)
-    route, name = (x.path, None) if match is None else (match[1] + (match[3] or ""), match[2])
+    match = _PATH.fullmatch(exchange.path)
+    route, name = (exchange.path, None) if match is None else (match[1] + (match[3] or ""), match[2])
     if route not in _ROUTES or (match is None and route in ("/runs/answers", "/runs/events")):
-        raise Refusal(404, f"There is nothing at {x.path[:200]!r}.")
-    x.route = route
+        raise Refusal(404, f"There is nothing at {exchange.path[:200]!r}.")
+    exchange.route = route
     methods = _ROUTES[route]
-    method = "GET" if x.scope["method"] == "HEAD" else x.scope["method"]
+    method = "GET" if exchange.scope["method"] == "HEAD" else exchange.scope["method"]
     if method not in methods:
         allowed = ", ".join(methods)
         raise Refusal(405, f"{route} takes {allowed}.", {"allow": allowed})

@@ -18,50 +18,44 @@ if TYPE_CHECKING:
     from .app import Application
 
 
-async def list_models(app: Application, x: Exchange, _name: str | None) -> None:
+async def list_models(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the programs that take a conversation."""
     names = [name for name, endpoint in app.programs.items() if endpoint.chat_field is not None]
     models = [{"id": name, "object": "model", "created": 0, "owned_by": "synmod"} for name in names]
-    await x.answer(200, {"object": "list", "data": models})
+    await exchange.answer(200, {"object": "list", "data": models})
 
 
-async def answer_chat(app: Application, x: Exchange, _name: str | None) -> None:
+async def answer_chat(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer a chat completion, in one body or streamed."""
     app.check_room()
-    body = await x.read_json(app.max_body)
+    body = await exchange.read_json(app.max_body)
     if not is_object(body):
         raise Refusal(400, "The body is not an object.")
-    endpoint = app.find(x, body.get("model"))
+    endpoint = app.find(exchange, body.get("model"))
     inputs = _read_conversation(endpoint, body)
     if not body.get("stream"):
-        reply = _Reply(x, endpoint)
-
-        async def work() -> Any:
-            async with app.place(x):
-                return await endpoint.call(inputs)
-
-        content = content_of(await x.run_attended(work))
-        await x.answer(200, reply.whole(content))
+        reply = _Reply(exchange, endpoint)
+        outputs = await exchange.run_attended(lambda: app.call(exchange, endpoint, inputs))
+        await exchange.answer(200, reply.whole(content_of(outputs)))
         return
 
-    reply = _Reply(x, endpoint, await _streamed_field(endpoint))
+    reply = _Reply(exchange, endpoint, await find_text_field(endpoint))
 
     async def stream() -> None:
-        async with app.place(x), lm.stream(endpoint.call, inputs) as source:
-            async for chunk in x.read_patiently(source):
+        async with app.place(exchange), lm.stream(endpoint.call, inputs) as source:
+            async for chunk in exchange.read_patiently(source):
                 if text := reply.next_text(chunk):
-                    await x.send_event("", reply.piece({"content": text}))
-        rest = reply.rest(content_of(source.result))
-        if rest:
-            await x.send_event("", reply.piece({"content": rest}))
+                    await exchange.send_event("", reply.piece({"content": text}))
+        if rest := reply.rest(content_of(source.result)):
+            await exchange.send_event("", reply.piece({"content": rest}))
 
-    await x.run_attended(stream)
-    await x.send_event("", reply.piece({}, finish_reason="stop"))
+    await exchange.run_attended(stream)
+    await exchange.send_event("", reply.piece({}, finish_reason="stop"))
     options = body.get("stream_options")
     if is_object(options) and options.get("include_usage"):
-        await x.send_event("", {**reply.head("chat.completion.chunk"), "choices": [], "usage": reply.usage()})
-    await x.send_raw_event(b"data: [DONE]\n\n")
-    await x.end_events()
+        await exchange.send_event("", {**reply.head("chat.completion.chunk"), "choices": [], "usage": reply.usage()})
+    await exchange.send_raw_event(b"data: [DONE]\n\n")
+    await exchange.end_events()
 
 
 def _read_conversation(endpoint: ServedProgram, body: Mapping[str, Any]) -> Any:
@@ -71,10 +65,9 @@ def _read_conversation(endpoint: ServedProgram, body: Mapping[str, Any]) -> Any:
         Refusal: It asks for what a program does not do, or its conversation does not fit.
     """
     response_format: Any = body.get("response_format") or {"type": "text"}
-    refused = {
-        "tools": body.get("tools"), "functions": body.get("functions"), "n": body.get("n") not in (None, 1),
-        "response_format": not is_object(response_format) or response_format.get("type") != "text",
-    }  # fmt: skip
+    refused = {name: body.get(name) for name in ("tools", "functions")}
+    refused["n"] = body.get("n") not in (None, 1)
+    refused["response_format"] = not is_object(response_format) or response_format.get("type") != "text"
     if names := [name for name, value in refused.items() if value]:
         raise Refusal(400, f"A program decides this itself: leave out {', '.join(names)}.")
     if endpoint.chat_field is None:
@@ -89,7 +82,8 @@ def _read_conversation(endpoint: ServedProgram, body: Mapping[str, Any]) -> Any:
             raise Refusal(400, "messages has no turn of the user.")
         text = turns[-1].get("content")
         if is_array(text):
-            text = "".join([part.get("text", "") if is_object(part) else "" for part in text])
+            parts = [part.get("text", "") if is_object(part) else "" for part in text]
+            text = "".join(parts) if all(isinstance(part, str) for part in parts) else text
     try:
         return endpoint.read_inputs({endpoint.chat_field or "messages": text})
     except errors.SchemaError as error:
@@ -108,7 +102,7 @@ def content_of(outputs: Any) -> str:
     return json if isinstance(json, str) else dump_json(json)
 
 
-async def _streamed_field(endpoint: ServedProgram) -> str | None:
+async def find_text_field(endpoint: ServedProgram) -> str | None:
     """Return the field of the outputs that is the content; "" for that of a turn, None if it is not one text."""
     fields = (await endpoint.output_schema()).get("properties", {})
     if {"role", "content"} <= fields.keys():
@@ -121,27 +115,26 @@ class _Reply:
     """The reply to one request: its records, and how much of its text was sent.
 
     Args:
-        x: The request and its answer.
+        exchange: The request and its answer.
         endpoint: The program that answers.
-        field: As `_streamed_field` returns it.
+        field: As `find_text_field` returns it.
     """
 
-    def __init__(self, x: Exchange, endpoint: ServedProgram, field: str | None = None) -> None:
-        self._x, self._model, self._created = x, endpoint.name, int(time.time())
+    def __init__(self, exchange: Exchange, endpoint: ServedProgram, field: str | None = None) -> None:
+        self._exchange, self._model, self._created = exchange, endpoint.name, int(time.time())
         self._field = field
-        self._final = {module.path for module in endpoint.answering if module.is_final}
+        self._final = {path for path, is_final in endpoint.answering.items() if is_final}
         self._sent = ""
         self._call: str | None = None  # the call whose text is passed on
 
     def head(self, kind: str) -> dict[str, Any]:
         """Return the members that every record has."""
-        return {
-            "id": f"chatcmpl-{self._x.request_id}", "object": kind, "created": self._created, "model": self._model,
-        }  # fmt: skip
+        about = {"id": f"chatcmpl-{self._exchange.request_id}", "object": kind}
+        return {**about, "created": self._created, "model": self._model}
 
     def usage(self) -> dict[str, int]:
         """Return the usage of the call."""
-        usage = self._x.usage
+        usage = self._exchange.usage
         prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 

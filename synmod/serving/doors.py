@@ -29,7 +29,8 @@ class Doors:
         cors: The origins, beside its own, whose pages may call it.
 
     Raises:
-        ArgumentError: The token is empty, or not a text; or hosts or origins are one text instead of a list.
+        ArgumentError: The token is empty, or not a text; hosts or origins are one text instead of a list; or a host is
+            neither a name nor an address.
     """
 
     def __init__(self, token: str | bool | None, hosts: Collection[str], cors: Collection[str]) -> None:
@@ -42,15 +43,19 @@ class Doors:
             raise ArgumentError("serve: token must be a text that is not empty, False for none, or None.")
         self._token = token.encode() if isinstance(token, str) else None
         self.is_local = token is None
-        self._hosts = frozenset(map(_name_of, hosts))
+        self._hosts = frozenset(
+            _name_of(f"[{host}]" if host.count(":") > 1 and "[" not in host else host) for host in hosts
+        )
+        if "" in self._hosts:
+            raise ArgumentError(f"serve: hosts must be names or addresses, without patterns, got {[*hosts]!r:.100}.")
         self._origins = frozenset(cors)
 
     def check(self, scope: Mapping[str, Any], path: str, headers: Mapping[str, str]) -> None:
         """Raise Refusal for a request that may not enter: 401, 403 or 421."""
         host = _name_of(headers.get("host", ""))
-        if not (_is_loopback(host) or host in self._hosts):
+        if not (is_loopback(host) or host in self._hosts):
             raise Refusal(421, "The server is not known under this name; allow it with hosts= or --allow-host.")
-        if self.is_local and not _is_loopback(_arrived_at(scope)):
+        if self.is_local and not is_loopback(str((scope.get("server") or [""])[0])):
             raise Refusal(403, "Without a token the server answers on loopback addresses alone; give it one.")
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins and origin.partition("://")[2] != headers.get("host"):
@@ -68,15 +73,9 @@ def _name_of(host: str) -> str:
 
 
 @lru_cache(maxsize=256)  # two for each request
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a name or address is that of this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _arrived_at(scope: Mapping[str, Any]) -> str:
-    """Return the address at which a request came in; "" where it is not known, such as on a socket of Unix."""
-    server = scope.get("server")
-    return str(server[0]) if server else ""

@@ -7,14 +7,15 @@ import contextvars
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from synmod import errors, lm
+from synmod import errors, lm, scope
 from synmod.data import declare, validate
 from synmod.journal import Run, durable
 from synmod.leaves import aio, is_object, make_folder, wall_time, write_atomic
@@ -36,24 +37,17 @@ _PING: Final = 15
 """After how many looks without an event a comment keeps a connection open."""
 
 
-def records(folder: Path, state: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the records of the runs in a folder, newest first; of one state unless that is None."""
-    found = [record_of(path.parent) for path in folder.glob("*/request.json")]
-    newest = sorted(found, key=lambda record: (record["created"], record["id"]), reverse=True)
-    yield from (record for record in newest if state in (None, record["state"]))
-
-
 def record_of(folder: Path, state: str = "queued") -> dict[str, Any]:
     """Return what is known of a run; `state` is that of one that neither ended nor waits."""
     run = Run(folder)
     request: Any = json.loads((folder / "request.json").read_bytes())
     result: Any = json.loads(_read(folder / "result.json") or b"{}")
-    begun = not result and (folder / "journal.db").exists()
-    questions = [question.to_json() for question in run.waiting] if begun else []
+    is_open = not result and (folder / "journal.db").exists()
+    questions = [question.to_json() for question in run.waiting] if is_open else []
     state = "waiting" if questions and state == "queued" else state
-    known = {"state": state, "outputs": None, "problem": None, "usage": vars(run.usage) if begun else None, **result}
+    usage = vars(run.usage) if is_open else None
     about = {"id": folder.name, "program": request["program"], "created": request["created"]}
-    return {**about, **known, "questions": questions}
+    return {**about, "state": state, "outputs": None, "problem": None, "usage": usage, **result, "questions": questions}
 
 
 def _read(file: Path) -> bytes:
@@ -115,7 +109,7 @@ class DurableRuns:
         """Go on with the runs that did not end, once per process."""
         if self._watcher is None:
             self._watcher = self._spawn(self._watch())
-            for record in records(self.folder):
+            for record in self.records():
                 if record["state"] == "waiting":
                     self._waiting[record["id"]] = frozenset(question["id"] for question in record["questions"])
                 elif record["state"] == "queued":
@@ -136,8 +130,8 @@ class DurableRuns:
         """Go on with runs whose questions another process has answered."""
         while True:
             await asyncio.sleep(_LOOK_S)
-            for run_id, known in [*self._waiting.items()]:
-                if await aio.to_thread(_open_questions, self.folder / run_id) != known:
+            for run_id, questions in [*self._waiting.items()]:
+                if await aio.to_thread(_open_questions, self.folder / run_id) != questions:
                     self._drive(run_id)
 
     def _drive(self, run_id: str) -> None:
@@ -152,13 +146,18 @@ class DurableRuns:
         folder = self.folder / run_id
         request: Any = json.loads((folder / "request.json").read_bytes())
         self._app.in_flight.add(live)
+        budgets: tuple[Any, ...] = ()
         try:
             async with self._places.take():
                 if self._app.is_stopping:
                     return
-                async with durable(folder):
-                    live.state = "running"
-                    outputs = outputs_json(await self._call(request, live))
+                with ExitStack() as blocks:
+                    budgets = self._app.open_blocks(blocks, "run", {})
+                    usage = blocks.enter_context(scope.track_usage())
+                    blocks.callback(lambda: self._app.metrics.count_usage(usage.total()))
+                    async with durable(folder):
+                        live.state = "running"
+                        outputs = outputs_json(await self._call(request, live))
             self._end(run_id, {"state": "done", "outputs": outputs})
         except errors.Paused as pause:
             self._waiting[run_id] = frozenset(question.id for question in pause.questions)
@@ -167,7 +166,7 @@ class DurableRuns:
             if live.state == "queued" and isinstance(error, errors.RunError):  # another process holds it
                 self._waiting[run_id] = frozenset({""})
             else:
-                self._end(run_id, {"state": "failed", "problem": refusal_of(error, run_id).problem(run_id)})
+                self._end(run_id, {"state": "failed", "problem": refusal_of(error, run_id, budgets).problem(run_id)})
         finally:
             self._app.in_flight.discard(live)
             live.state, live.task = "queued", None
@@ -180,7 +179,7 @@ class DurableRuns:
         program = self._app.programs.get(request["program"])
         if program is None:
             raise Refusal(500, "The server has no program of this name any more.")
-        answering = {module.path for module in program.answering}
+        answering = program.answering
         async with lm.stream(program.call, program.read_inputs(request["inputs"]), events=True) as source:
             async for item in source:
                 if (event := event_of(item, answering, details=self._app.details)) is not None:
@@ -222,8 +221,13 @@ class DurableRuns:
         """
         if run_id is None or not _ID.fullmatch(run_id) or not (self.folder / run_id / "request.json").is_file():
             raise Refusal(404, "There is no run of this id.")
-        live = self._live.get(run_id)
-        return record_of(self.folder / run_id, "queued" if live is None else live.state)
+        return record_of(self.folder / run_id, self._live.get(run_id, _Live()).state)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return what is known of all runs, newest first."""
+        folders = [path.parent for path in self.folder.glob("*/request.json")]
+        records = [record_of(folder, self._live.get(folder.name, _Live()).state) for folder in folders]
+        return sorted(records, key=lambda record: (record["created"], record["id"]), reverse=True)
 
     def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
         """Answer questions of a run, all or none, and go on with it.
@@ -252,18 +256,18 @@ class DurableRuns:
             if run_id in self._live:
                 self._live[run_id].stop()
 
-    async def send_events(self, x: Exchange, run_id: str) -> None:
+    async def send_events(self, exchange: Exchange, run_id: str) -> None:
         """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
-        last = x.headers.get("last-event-id", "")
-        seen = int(last) if last.isdecimal() and len(last) < _DIGITS else 0
+        last = exchange.headers.get("last-event-id", "")
+        sent = int(last) if last.isdecimal() and len(last) < _DIGITS else 0
         live, quiet = self._live.get(run_id, _Live()), 0
-        seen = seen if seen <= live.count else 0  # numbered by another process
+        sent = sent if sent <= live.count else 0  # numbered by another process
         while True:
             for number, name, body in [*live.events]:
-                if number > seen:
-                    seen, quiet = number, 0
-                    await x.send_raw_event(b"id: %d\n" % number + x.event(name, body))
-            if live.count > seen:
+                if number > sent:
+                    sent, quiet = number, 0
+                    await exchange.send_raw_event(b"id: %d\n" % number + exchange.event(name, body))
+            if live.count > sent:
                 continue
             if (self.folder / run_id / "result.json").exists():
                 break
@@ -272,10 +276,10 @@ class DurableRuns:
             live, quiet = self._live.get(run_id, live), quiet + wait.expired
             if quiet == _PING:
                 quiet = 0
-                await x.send_raw_event(b": ping\n\n")
+                await exchange.send_raw_event(b": ping\n\n")
         record = self.record(run_id)
         body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
-        await x.send_event("result" if record["state"] == "done" else "error", record["problem"] or body)
+        await exchange.send_event("result" if record["state"] == "done" else "error", record["problem"] or body)
 
 
 def _open_questions(folder: Path) -> frozenset[str]:
@@ -286,44 +290,45 @@ def _open_questions(folder: Path) -> frozenset[str]:
 # -- handlers ----------------------------------------------------------------------------------------------------------
 
 
-async def begin_run(app: Application, x: Exchange, name: str | None) -> None:
+async def begin_run(app: Application, exchange: Exchange, name: str | None) -> None:
     """Answer with a new run, once it is on disk."""
-    program, _ = await app.read_call(x, name)
-    run_id = app.open_runs().begin(program, x.json, x.headers.get("idempotency-key"))
-    await x.answer(201, app.open_runs().record(run_id), {"location": f"{x.root}/runs/{run_id}"})
+    program, _ = await app.read_call(exchange, name)
+    run_id = app.open_runs().begin(program, exchange.json, exchange.headers.get("idempotency-key"))
+    await exchange.answer(201, app.open_runs().record(run_id), {"location": f"{exchange.root}/runs/{run_id}"})
 
 
-async def show_runs(app: Application, x: Exchange, run_id: str | None) -> None:
+async def show_runs(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with one run, or with all runs of a state."""
     runs = app.open_runs()
     if run_id is not None:
-        await x.answer(200, runs.record(run_id))
+        await exchange.answer(200, runs.record(run_id))
         return
-    state = re.search(r"(?:^|&)state=(\w+)", x.scope.get("query_string", b"").decode("latin-1"))
-    await x.answer(200, [*records(runs.folder, state and state[1])])
+    match = re.search(r"(?:^|&)state=(\w+)", exchange.scope.get("query_string", b"").decode("latin-1"))
+    records = await aio.to_thread(runs.records)  # there may be thousands
+    await exchange.answer(200, [record for record in records if match is None or record["state"] == match[1]])
 
 
-async def cancel_run(app: Application, x: Exchange, run_id: str | None) -> None:
+async def cancel_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Cancel a run."""
     runs = app.open_runs()
     runs.cancel(runs.record(run_id)["id"])
-    await x.answer(200, runs.record(run_id))
+    await exchange.answer(200, runs.record(run_id))
 
 
-async def answer_run(app: Application, x: Exchange, run_id: str | None) -> None:
+async def answer_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer open questions of a run."""
     runs = app.open_runs()
-    known = runs.record(run_id)["id"]
-    values = await x.read_json(app.max_body)
+    run_id = str(runs.record(run_id)["id"])
+    values = await exchange.read_json(app.max_body)
     if not is_object(values):
         raise Refusal(422, "The answers must be an object: {question id: value}.")
-    runs.answer(known, values)
-    await x.answer(200, runs.record(known))
+    runs.answer(run_id, values)
+    await exchange.answer(200, runs.record(run_id))
 
 
-async def send_run_events(app: Application, x: Exchange, run_id: str | None) -> None:
+async def send_run_events(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with the events of a run; readers do not hold up a server that goes down."""
     runs = app.open_runs()
-    known = runs.record(run_id)["id"]
-    await x.run_attended(lambda: runs.send_events(x, known))
-    await x.end_events()
+    run_id = str(runs.record(run_id)["id"])
+    await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
+    await exchange.end_events()

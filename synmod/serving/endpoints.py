@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from synmod import data, tree
 from synmod.blocks import Agent, Cached, Generator
@@ -17,18 +17,6 @@ from synmod.train import rows
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ANY_OBJECT: Final = {"type": "object"}
-
-
-class Answering(NamedTuple):
-    """A module whose model calls give the answer of a program.
-
-    Attributes:
-        path: Its path below the program.
-        is_final: Whether its first call to end is the answer, so that pieces may be passed on before.
-    """
-
-    path: str
-    is_final: bool
 
 
 class ServedProgram:
@@ -97,8 +85,8 @@ class ServedProgram:
         data.validate(data.schema_from(self.input_schema), json, "the inputs")
         if self._is_unknown:
             return data.JsonDataModel(json, schema=_ANY_OBJECT)
-        given: dict[str, Any] = {**self._defaults, **json}
-        values = {name: self._read_part(name, given[name]) for name in self._parts}
+        parts: dict[str, Any] = {**self._defaults, **json}
+        values = {name: self._read_part(name, parts[name]) for name in self._parts}
         return rows.PositionalInputs(values.values()) if self._is_list else values
 
     def _read_part(self, name: str, json: Any) -> Any:
@@ -126,9 +114,12 @@ class ServedProgram:
         return self.name if own == default and type(self.program).__module__.startswith("synmod.") else own
 
     @property
-    def answering(self) -> tuple[Answering, ...]:
-        """The modules that may give the answer; none where that cannot be known."""
-        return tuple(_answering(self.program, ()))
+    def answering(self) -> dict[str, bool]:
+        """The paths of the modules that may give the answer; none where that cannot be known.
+
+        True where the first call to end is the answer, so that its pieces may be passed on before.
+        """
+        return dict(_iter_answering(self.program, ()))
 
 
 def endpoints_from(program: Any) -> dict[str, ServedProgram]:
@@ -214,26 +205,26 @@ def _refuse_open_calls(messages: Any) -> None:
 # -- which calls answer ------------------------------------------------------------------------------------------------
 
 
-def _answering(module: Module, steps: KeyPath) -> Iterator[Answering]:
+def _iter_answering(module: Module, steps: KeyPath) -> Iterator[tuple[str, bool]]:
     """Yield the modules that may give the answer of a module."""
     execution = execution_of(module)
     if isinstance(module, Generator):
-        yield Answering(path_str(steps), not isinstance(module, Agent))
+        yield path_str(steps), not isinstance(module, Agent)
     elif isinstance(module, Cached):
-        yield from _answering(module.module, (*steps, "module"))
+        yield from _iter_answering(module.module, (*steps, "module"))
     elif execution is not None:
-        yield from _last_of(execution, steps)
+        yield from _iter_last(execution, steps)
     else:
         below = [path for path, _ in tree.iter_graph(module, tree.OfType(Generator))]
         if len(below) == 1:  # it may run again, such as in a Retry
-            yield Answering(path_str((*steps, *below[0])), is_final=False)
+            yield path_str((*steps, *below[0])), False
 
 
-def _last_of(execution: Execution, steps: KeyPath) -> Iterator[Answering]:
+def _iter_last(execution: Execution, steps: KeyPath) -> Iterator[tuple[str, bool]]:
     """Yield the modules that may give the answer of what a container runs."""
     is_one = execution.order in ("in order", "graph")
     for part in execution.parts[-1:] if is_one else execution.parts if execution.order == "one of" else ():
         if isinstance(part, Execution):
-            yield from _last_of(part, steps)
+            yield from _iter_last(part, steps)
         elif part is not None:
-            yield from _answering(part.module, (*steps, *part.steps))
+            yield from _iter_answering(part.module, (*steps, *part.steps))

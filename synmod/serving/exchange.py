@@ -246,8 +246,8 @@ def event_of(item: Any, answering: Collection[str], *, details: bool) -> tuple[s
         return "event", {"path": item.path, "topic": item.topic, "value": item.value}
     about = {"path": item.path, "name": item.name, "phase": item.phase}
     if isinstance(item, CallEnd):
-        shown = {"outputs": plain(item.outputs)} if details else {}
-        return "event", {**about, "elapsed_s": item.elapsed_s, "failed": item.exception is not None, **shown}
+        outputs = {"outputs": plain(item.outputs)} if details else {}
+        return "event", {**about, "elapsed_s": item.elapsed_s, "failed": item.exception is not None, **outputs}
     return "event", {**about, **({"inputs": plain([*item.inputs, item.kwargs])} if details else {})}
 
 

@@ -71,14 +71,16 @@ class Counters:
         self._tokens: Counter[str] = Counter()
         self._cost_usd = 0.0
 
-    def count(self, program: str, route: str, status: int, elapsed_s: float, usage: Usage | None) -> None:
+    def count(self, program: str, route: str, status: int, elapsed_s: float) -> None:
         """Count a request that has ended."""
         self._requests[program, route, status] += 1
         self._within[next((bound for bound in _BOUNDS if elapsed_s <= bound), float("inf"))] += 1
         self._seconds += elapsed_s
-        if usage is not None:
-            self._tokens.update({name: getattr(usage, name) for name in _TOKENS})
-            self._cost_usd += usage.cost_usd or 0.0
+
+    def count_usage(self, usage: Usage) -> None:
+        """Count what a call or a run used."""
+        self._tokens.update({name: getattr(usage, name) for name in _TOKENS})
+        self._cost_usd += usage.cost_usd or 0.0
 
     def text(self, places: Places) -> str:
         """Return all numbers as text."""

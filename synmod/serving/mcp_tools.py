@@ -78,35 +78,34 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-async def answer_mcp(app: Application, x: Exchange, _name: str | None) -> None:
+async def answer_mcp(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer one request of MCP over streamable HTTP: there are no sessions."""
-    body = await x.read_body(app.max_body)
+    body = await exchange.read_body(app.max_body)
     try:
         request: Any = parse_json(body)
     except errors.DataError:  # answered by the package
         request = None
-    x.event = lambda _, error: b"event: message\ndata: %s\n\n" % to_bytes(error)  # once the answer has begun
+    exchange.event = lambda _, error: b"event: message\ndata: %s\n\n" % to_bytes(error)  # once the answer has begun
 
     def failure(refusal: Refusal) -> dict[str, Any]:
         number = request.get("id") if is_object(request) else None
         return {"jsonrpc": "2.0", "id": number, "error": {"code": -32_000, "message": refusal.detail}}
 
-    x.failure = failure
+    exchange.failure = failure
 
     async def call(program: ServedProgram, inputs: Any) -> Any:
-        x.program = program.name
+        exchange.program = program.name
         with scope.deadline(app.timeout_s):
-            async with app.place(x):
-                return await program.call(inputs)
+            return await app.call(exchange, program, inputs)
 
     async def work() -> None:
         manager = StreamableHTTPSessionManager(
             make_server(app.programs, call), stateless=True, max_request_body_size=app.max_body
         )
         async with manager.run():
-            await x.forward(manager.handle_request, body)
+            await exchange.forward(manager.handle_request, body)
 
-    await x.run_attended(work)
+    await exchange.run_attended(work)
 
 
 async def serve_stdio(server: Server[Any]) -> None:

@@ -32,8 +32,8 @@ class Refusal(Exception):
     def problem(self, request_id: str) -> dict[str, Any]:
         """Return the body of the answer as a problem of RFC 9457."""
         title = HTTPStatus(self.status).phrase
-        shown = {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
-        return {**shown, "request_id": request_id, **self.members}
+        body = {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
+        return {**body, "request_id": request_id, **self.members}
 
     def openai_error(self) -> dict[str, Any]:
         """Return the body of the answer in the shape of OpenAI's errors."""

@@ -125,6 +125,9 @@ def test_show(folder, synmod, kind):
     status, out, _ = synmod("show", "desk.json", "--format", kind)
     assert status == 0
     assert "decide" in out
+    if kind == "text":
+        _, _, documents = out.partition("inputs: ")
+        assert max(map(len, documents.splitlines())) <= 80
     if kind == "json":
         shown = json.loads(out)
         assert shown["inputs"]["required"] == ["text"]
@@ -142,6 +145,7 @@ MISTAKES = {
     "run desk.json {} --rows rows.jsonl": (2, "--rows FILE"),
     "run desk.json {text:x}": (2, "not JSON"),
     "run desk.json {}": (1, "text"),
+    'run pair.json {"txt":"a"}': (1, """wanted the key 'text', got {"txt": "a"}; the whole: wanted the key 'n'"""),
     "run desk.json [] --debugg": (2, "--debug"),
     'run desk.json {"text":"fail"}': (1, "ValueError: no luck ("),
     "run rows.jsonl {}": (1, "rows.jsonl"),
@@ -170,6 +174,7 @@ MISTAKES = {
 def test_a_mistake_is_one_line_with_the_fix(folder, synmod, line, monkeypatch):
     """On standard error, without a traceback; 1 for the program and its data, 2 for usage."""
     monkeypatch.delenv("SYNMOD_TOKEN", raising=False)
+    sm.Sequential([sm.Input({"type": "object", "required": ["text", "n"]}), sm.Identity()]).save("pair.json")
     status, out, err = synmod(*line.split(" ")) if line else synmod()
     wanted, text = MISTAKES[line]
     assert (status, out) == (wanted, "")

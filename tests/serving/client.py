@@ -25,6 +25,7 @@ class Client:
     headers: dict = field(default_factory=dict)
     server: tuple | None = ("127.0.0.1", 8000)
     root_path: str = ""
+    query: str = ""
     parts: object = None  # an async iterator of pieces of the body
 
     def __post_init__(self):
@@ -40,7 +41,7 @@ class Client:
         scope = {
             "type": "http", "method": self.method, "path": self.root_path + self.path, "root_path": self.root_path,
             "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers.items() if v is not None],
-            "server": self.server,
+            "server": self.server, "query_string": self.query.encode(),
         }  # fmt: skip
 
         async def receive():

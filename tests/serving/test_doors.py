@@ -26,6 +26,21 @@ async def test_loopback_and_listed_hosts_are_let_in(host):
     assert (await get(sm.serve(echo(), hosts=["shop.example"]), "/health", headers={"host": host})).status == 200
 
 
+@pytest.mark.parametrize("host", ["fd00::1", "[fd00::1]"])
+async def test_an_address_of_ipv6_may_be_listed(host):
+    """With or without brackets; what is no name of a host stays outside."""
+    app = sm.serve(echo(), hosts=[host])
+    assert (await get(app, "/health", headers={"host": "[fd00::1]:8000"})).status == 200
+    assert (await get(app, "/health", headers={"host": "bad host"})).status == 421
+
+
+@pytest.mark.parametrize("host", ["*", "", "https://shop.example"])
+def test_a_listed_host_is_a_name(host):
+    """A pattern would let in requests without a valid host."""
+    with pytest.raises(sm.errors.ArgumentError, match="names or addresses"):
+        sm.serve(echo(), hosts=[host])
+
+
 @pytest.mark.parametrize(
     ("origin", "status"),
     [

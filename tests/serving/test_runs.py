@@ -124,6 +124,41 @@ async def test_a_list_of_runs_and_how_they_end(tmp_path):
     await close(app)
 
 
+async def test_the_list_has_the_state_of_each_run(tmp_path):
+    """A run at work is in the list of the running ones."""
+    app = sm.serve(Waiting(), runs=tmp_path)
+    run_id = (await post(app, "/runs", {"text": "x"})).json["id"]
+    await wait_for(app, run_id, "running")
+    assert [run["state"] for run in (await get(app, "/runs")).json] == ["running"]
+    assert [run["id"] for run in (await get(app, "/runs", query="state=running")).json] == [run_id]
+    assert (await get(app, "/runs", query="state=queued")).json == []
+    await close(app)
+
+
+async def test_a_run_has_the_budget_and_the_hooks_of_the_server(tmp_path):
+    """A run is no way around the budget of a request; what it used is in the metrics, once."""
+    calls, topics = [], []
+
+    class Topics(sm.Hook):
+        def on_emit(self, event):
+            topics.append(event.topic)
+
+    poor = sm.serve(Clerk(calls, name="clerk"), runs=tmp_path / "poor", budget={"calls": 0})
+    run_id = (await post(poor, "/runs", {"text": "x"})).json["id"]
+    assert (await wait_for(poor, run_id, "failed"))["problem"]["status"] == 422
+    assert calls == []
+    await close(poor)
+    app = sm.serve(Clerk(calls, name="clerk"), runs=tmp_path / "runs", budget={"calls": 1}, hooks=[Topics()])
+    run_id = (await post(app, "/runs", {"text": "x"})).json["id"]
+    record = await wait_for(app, run_id, "waiting")
+    await post(app, f"/runs/{run_id}/answers", {record["questions"][0]["id"]: True})
+    await wait_for(app, run_id, "done")
+    assert "draft" in topics
+    tokens = f'synmod_tokens_total{{kind="prompt"}} {record["usage"]["prompt_tokens"]}\n'
+    assert tokens in (await get(app, "/metrics")).content.decode()
+    await close(app)
+
+
 @pytest.mark.parametrize("run_id", ["..", "%2e%2e", "../secret", "a.b", "x" * 65, "none", "a\\b", "\x00"])
 @pytest.mark.parametrize("end", ["", "/events", "/answers"])
 async def test_names_of_runs_cannot_leave_the_folder(tmp_path, run_id, end):

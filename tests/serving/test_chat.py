@@ -1,0 +1,67 @@
+"""Programs as models of OpenAI's chat completions."""
+
+import json
+
+import pytest
+
+import synmod as sm
+from tests.serving.client import answering, echo, get, post
+
+PATH = "/v1/chat/completions"
+TURNS = [{"role": "system", "content": "x"}, {"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+
+
+async def test_a_program_of_one_text_takes_the_last_turn():
+    """The answer has OpenAI's shape; parameters of chat interfaces are ignored."""
+    app = sm.serve({"echo": echo(), "other": sm.Identity()})
+    x = await post(app, PATH, {"model": "echo", "messages": TURNS, "temperature": 0.3, "user": "u"})
+    choice = {"index": 0, "message": {"role": "assistant", "content": "b"}, "finish_reason": "stop", "logprobs": None}
+    assert (x.status, x.json["object"], x.json["choices"]) == (200, "chat.completion", [choice])
+    assert [model["id"] for model in (await get(app, "/v1/models")).json["data"]] == ["echo"]
+
+
+@pytest.mark.parametrize("reply", ['{"answer": "one two \\"three\\""}', '{"answer": ""}', '{"answer": "ü ✓"}'])
+async def test_streamed_deltas_joined_are_the_content(reply):
+    """They end with the reason, the usage where it is wanted, and the end of the stream."""
+    app = sm.serve(answering(lambda _: reply))
+    body = {"messages": TURNS, "stream": True, "stream_options": {"include_usage": True}}
+    whole = (await post(app, PATH, {"messages": TURNS})).json
+    *events, end = (await post(app, PATH, body)).content.decode().split("data: ")[1:]
+    records = [json.loads(event) for event in events]
+    deltas = [choice["delta"].get("content", "") for record in records for choice in record["choices"]]
+    assert "".join(deltas) == whole["choices"][0]["message"]["content"] == json.loads(reply)["answer"]
+    assert records[-2]["choices"][0]["finish_reason"] == "stop"
+    assert records[-1]["usage"] == whole["usage"]
+    assert end == "[DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": [{}]},
+        {"n": 2},
+        {"response_format": {"type": "json_object"}},
+        {"messages": []},
+        {"messages": [3]},
+        {"messages": TURNS[:1]},
+        {"messages": [{"role": "user", "content": 5}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": None}]}]},
+    ],
+)
+async def test_what_a_program_cannot_take_is_the_fault_of_the_client(wrong):
+    """A 400 or 422 in OpenAI's shape."""
+    x = await post(sm.serve(echo()), PATH, {"messages": TURNS, **wrong})
+    assert x.status in (400, 422)
+    assert x.json["error"]["type"] == "invalid_request_error"
+
+
+async def test_the_text_parts_of_a_turn_are_one_text():
+    """What is no text is left out."""
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": {"url": "x"}},
+        {"type": "text", "text": "b"},
+    ]
+    x = await post(sm.serve(echo()), PATH, {"messages": [{"role": "user", "content": parts}]})
+    assert x.json["choices"][0]["message"]["content"] == "ab"
