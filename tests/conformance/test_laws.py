@@ -14,20 +14,11 @@ import synmod as sm
 from synmod import blocks
 from synmod.module import Module
 from synmod.saving import dumps, loads
-from synmod.testing import FunctionLM, SchemaLM
+from synmod.testing import FunctionLM
 from tests.conformance import catalogue
-from tests.conformance.catalogue import CATALOGUE
+from tests.conformance.catalogue import CATALOGUE, CodingLM
 
 every = pytest.mark.parametrize("name", sorted(CATALOGUE))
-
-
-class CodingLM(SchemaLM):
-    """A SchemaLM whose code gives an answer at once."""
-
-    def _instance(self, request):
-        if "code" in (request.schema or {}).get("properties", {}):
-            return json.dumps({"code": "await answer(answer='So.')"})
-        return super()._instance(request)
 
 
 @pytest.fixture(autouse=True)

@@ -403,14 +403,20 @@ METRICS = [
     M.PassHatK(2, threshold=0.5),
     M.Latency(0.9),
     M.Used("calls", per="evaluation"),
+    M.Calibration("confidence", bins=5),
 ]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: type(metric).__name__)
 def test_metrics_are_saved_and_copied_with_their_counts(metric):
     """Files, clones and pickles go on counting where the metric was."""
+
+    class Sure(Ticket):
+        confidence: float
+
     for n in range(4):
-        metric.update_state("a", out("ab"[n % 2]), row(id=str(n // 2), score=float(n % 2), elapsed_s=n + 0.5))
+        output = Sure(label="ab"[n % 2], topics=[], confidence=0.9).to_json_data_model()
+        metric.update_state("a", output, row(id=str(n // 2), score=float(n % 2), elapsed_s=n + 0.5))
     text, expected = sm.dumps(metric), metric.result()
     copies = [sm.loads(text), metric.clone(), pickle.loads(pickle.dumps(metric))]
     for copy in copies:

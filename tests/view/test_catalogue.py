@@ -8,14 +8,13 @@ import pytest
 import synmod as sm
 from synmod.leaves import leaves, map_leaves
 from synmod.leaves.names import path_str
-from synmod.testing import SchemaLM
 from synmod.view import FORMATS
-from tests.conformance.catalogue import CATALOGUE
+from tests.conformance.catalogue import CATALOGUE, CodingLM
 
 
 @pytest.fixture(autouse=True)
 def _default_model():
-    with sm.default_language_model(SchemaLM(seed=3)):
+    with sm.default_language_model(CodingLM(seed=3)):
         yield
 
 
