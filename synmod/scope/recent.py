@@ -76,7 +76,7 @@ def last(n: int = 1) -> LastCalls:
         n: How many calls, the last one last.
 
     Returns:
-        The calls; `***` stands for API keys.
+        The calls, with `***` in place of API keys.
 
     Raises:
         ArgumentError: `n` is not a whole number above zero.

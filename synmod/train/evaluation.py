@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
-from synmod import errors, flow, leaves, lm
+from synmod import errors, flow, leaves, lm, view
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
 from synmod.journal import Journal, Run, run_from
 from synmod.module import Module
@@ -582,6 +582,35 @@ class Evaluation:
             plain = {name: getattr(result, name) for name in _COLUMNS}
             lines.append({**plain, "elapsed_s": f"{result.elapsed_s:.6f}", **data})
         return write_csv(path, lines, (*_COLUMNS, *_DATA_COLUMNS))
+
+    def to_html(self, path: str | os.PathLike[str], baseline: Evaluation | None = None) -> Path:
+        """Write a page without a script: the numbers, then every run with its data and critique, the worst first.
+
+        Args:
+            path: Where to; replaced atomically.
+            baseline: An earlier evaluation of the same examples: both scores are shown, with the interval of their
+                difference, and the runs that lost most come first.
+
+        Returns:
+            The path.
+
+        Raises:
+            ArgumentError: `path` is not a path, or the baseline not an Evaluation.
+            DataError: A target or an output is not JSON.
+            SaveError: The file cannot be written.
+
+        Source: the reports of promptfoo; differs: one file, which opens offline.
+        """
+        leaves.check_type("to_html: baseline", baseline, (Evaluation, type(None)), "an Evaluation")
+        difference, record = "", None
+        if baseline is not None:
+            record = baseline.to_json()
+            if self._scores().keys() & baseline._scores().keys():
+                gain = self.compare(baseline)
+                difference = f"{gain.difference:+.4g} (95 % interval {gain.low:+.4g} to {gain.high:+.4g}); "
+                difference += f"{gain.won} won, {gain.lost} lost of {gain.rows} rows"
+        page = view.evaluation_page(repr(self), self.to_json(), record, difference)
+        return leaves.write_atomic(leaves.path_text(path), page)
 
     def _repr_html_(self) -> str:
         """Return a table of the first results for notebooks."""

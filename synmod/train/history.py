@@ -14,7 +14,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from synmod import errors, leaves, scope, tree
+from synmod import errors, leaves, scope, tree, view
 from synmod.journal import Journal
 
 from . import runs
@@ -481,14 +481,37 @@ class History(list[dict[str, Any]]):
         """
         return write_csv(path, self)
 
-    def diff(self) -> str:
-        """Return what the best candidate changed of the seed, per path, as text."""
+    def to_html(self, path: str | os.PathLike[str], others: Sequence[History] = ()) -> Path:
+        """Write a page without a script: numbers, picture, and each candidate with what it changed of the seed.
+
+        Args:
+            path: Where to; replaced atomically.
+            others: Histories to show beside this one.
+
+        Returns:
+            The path.
+
+        Raises:
+            ArgumentError: `path` is not a path, or one of the others not a History.
+            SaveError: The file cannot be written.
+        """
+        for other in others:
+            leaves.check_type("to_html: others", other, History, "Histories")
+        histories = {"this run": self, **{f"other {number}": other for number, other in enumerate(others, 1)}}
+        records = {name: run.to_json() for name, run in histories.items()}
+        pictures = [run.plot() for run in histories.values()]
+        changes = {candidate.id: self.diff(candidate) for candidate in self.candidates}
+        page = view.history_page(repr(self), records, pictures, changes)
+        return leaves.write_atomic(leaves.path_text(path), page)
+
+    def diff(self, candidate: Candidate | None = None) -> str:
+        """Return what a candidate, by default the best one, changed of the seed, per path, as text."""
         from difflib import unified_diff
 
-        parts: list[str] = []
-        for path, (old, new) in self.seed.state.diff(self.best.state).items():
+        changed, parts = candidate or self.best, list[str]()
+        for path, (old, new) in self.seed.state.diff(changed.state).items():
             before, after = (_text(None if leaf is None else leaf.value) for leaf in (old, new))
-            lines = list(unified_diff(before, after, "seed", self.best.id, lineterm="", n=1))[2:]
+            lines = list(unified_diff(before, after, "seed", changed.id, lineterm="", n=1))[2:]
             parts.append("\n".join([path, *(f"  {line}" for line in lines)]))
         return "\n".join(parts)
 

@@ -1,10 +1,11 @@
-"""HTML pages without scripts or other files: of a picture, and of a trace.
+"""HTML pages without scripts or other files: of a picture, of a trace, and of a report of tables and entries.
 
 The nested calls of a trace open, each with a bar on the time axis.
 """
 
 import json
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from synmod import leaves, scope
 
@@ -63,6 +64,48 @@ def picture_page(name: str, svg: str, summary: str) -> str:
     return _PAGE.format(title=escape(name), style=_PICTURE_STYLE, body=body)
 
 
+# -- a report ----------------------------------------------------------------------------------------------------------
+
+
+class ReportEntry(NamedTuple):
+    """One entry of a report, which opens.
+
+    Attributes:
+        title: Shown when it is closed, too.
+        note: Shown at the right of the title.
+        fields: Texts by name, shown when it is open.
+        failed: Whether it is shown as a failure.
+    """
+
+    title: str
+    note: str
+    fields: Mapping[str, str]
+    failed: bool = False
+
+
+def report_page(title: str, note: str, parts: Iterable[str], entries: Sequence[ReportEntry]) -> str:
+    """Return a page of parts, such as tables and pictures, and of entries that open.
+
+    Args:
+        title: The heading.
+        note: Shown below it.
+        parts: HTML.
+        entries: The first 5,000 are shown.
+    """
+    shown = entries[:_MAX_CALLS]
+    cut = f"<p>and {len(entries) - len(shown):,} more</p>" if len(entries) > len(shown) else ""
+    body = "\n".join([f"<p>{escape(note)}</p>", *parts, *map(_entry_html, shown), cut])
+    return _PAGE.format(title=escape(title), style=_TRACE_STYLE + _REPORT_STYLE, body=body)
+
+
+def _entry_html(entry: ReportEntry) -> str:
+    """Return the HTML of an entry of a report."""
+    fields = [f"<dt>{escape(name)}</dt><dd><pre>{escape(text)}</pre></dd>" for name, text in entry.fields.items()]
+    kind = "failed" if entry.failed else "entry"
+    heading = f"<summary><b>{escape(entry.title)}</b><span>{escape(entry.note)}</span></summary>"
+    return f'<details class="{kind}">{heading}<dl>{"".join(fields)}</dl></details>'
+
+
 # -- a trace -----------------------------------------------------------------------------------------------------------
 
 _MAX_CALLS: Final = 5_000
@@ -100,6 +143,11 @@ dd { margin: 0; }
 pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .error pre { color: var(--error); }
 @media (max-width: 50rem) { .bar, .cost { display: none; } }
+"""
+
+_REPORT_STYLE: Final = """table { border-collapse: collapse; margin: 0 0 1.2rem; }
+th, td { border-bottom: 1px solid var(--rule); padding: .15rem .8rem .15rem 0; text-align: left; }
+svg { display: block; max-width: 100%; width: 48rem; height: auto; margin: 0 0 1.2rem; }
 """
 
 
