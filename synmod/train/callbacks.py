@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from synmod import errors, flow, leaves, lm, module, scope, tree
+from synmod import errors, flow, leaves, lm, module, saving, scope, tree
 
 from . import candidates, checkpoints, history, runs
 from .rows import as_json
@@ -230,6 +231,86 @@ class ProgressBar(Callback):
     def on_train_end(self, event: TrainingEvent) -> None:  # noqa: ARG002
         """End it."""
         self._shown.end("done")
+
+
+_TRACKER: Final = ("log_params", "log_metrics", "log_text", "log_artifact")
+
+
+class Track(Callback):
+    """Reports a run to a tracker of experiments: settings, numbers per step, changes of candidates, the program file.
+
+    The tracker is called in the task of the run, as MLflow's present run is that of its thread. An error of it is a
+    warning, and the run continues. A resumed run reports what it replays once more. API keys are replaced by `***`.
+
+    Args:
+        tracker: The module `mlflow`, or an object with these of its functions: `log_params(params)`,
+            `log_metrics(metrics, step=)`, `log_text(text, artifact_file)`, `log_artifact(local_path)`.
+
+    Raises:
+        ArgumentError: The tracker has not all of them; lists those that it lacks.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tracker = SimpleNamespace(log_params=print, log_metrics=print, log_text=print, log_artifact=print)
+        >>> Track(tracker).stopped is None
+        True
+
+    Source: MLflow's autologging; Weights & Biases' callback for Keras.
+    """
+
+    def __init__(self, tracker: Any) -> None:
+        missing = [name for name in _TRACKER if not callable(getattr(tracker, name, None))]
+        if missing:
+            kind = f"{type(tracker).__name__} lacks {', '.join(missing)}"
+            raise errors.ArgumentError(f"Track: the {kind}; give mlflow, or an object with these functions.")
+        self.tracker = tracker
+        self._seed = tree.State()
+
+    def on_train_begin(self, event: TrainingEvent) -> None:
+        """Report the settings."""
+        trainer = event.trainer
+        self._seed = tree.state(trainer.program)
+        settings = {
+            "program": type(trainer.program).__name__,
+            "reward": None if trainer.reward is None else trainer.reward.name,
+            "seed": trainer.seed,
+            "optimizer": None if trainer.optimizer is None else type(trainer.optimizer).__name__,
+            "models": ", ".join(sorted({model.model for model in trainer.models()})),
+            "budget_rollouts": event.budget,
+        }
+        self._report("log_params", {name: value for name, value in settings.items() if value is not None})
+
+    def on_step_end(self, event: TrainingEvent) -> None:
+        """Report the numbers of the moment."""
+        numbers = {name: value for name, value in event.logs.items() if isinstance(value, int | float)}
+        self._report("log_metrics", numbers, step=event.step)
+
+    def on_candidate(self, event: TrainingEvent) -> None:
+        """Report what the candidate changed of the seed."""
+        if (candidate := event.candidate) is not None:
+            changes = self._seed.diff(candidate.state)
+            text = history.diff_text({path: pair for path, pair in changes.items() if pair[1]}, candidate.id)
+            self._report("log_text", leaves.scrub(text), f"candidates/{candidate.id}.txt")
+
+    def on_train_end(self, event: TrainingEvent) -> None:
+        """Report the program as a file."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory() as folder:
+            try:
+                path = saving.save(event.trainer.program, Path(folder) / "program.json")
+            except (errors.SaveError, errors.ConfigError) as error:
+                warnings.warn(f"Track: the program was not saved: {error}", errors.SynmodWarning, stacklevel=2)
+                return
+            self._report("log_artifact", str(path))
+
+    def _report(self, function: str, *values: Any, **options: Any) -> None:
+        """Call a function of the tracker; its error is a warning."""
+        try:
+            getattr(self.tracker, function)(*values, **options)
+        except Exception as error:  # noqa: BLE001  # of a tracker, which may raise anything
+            fault = leaves.scrub(f"{type(error).__name__}: {scope.message_of(error)}")
+            warnings.warn(f"Track: {function} failed: {fault:.500}", errors.SynmodWarning, stacklevel=2)
 
 
 # -- at the end of an epoch --------------------------------------------------------------------------------------------

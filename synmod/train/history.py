@@ -506,14 +506,8 @@ class History(list[dict[str, Any]]):
 
     def diff(self, candidate: Candidate | None = None) -> str:
         """Return what a candidate, by default the best one, changed of the seed, per path, as text."""
-        from difflib import unified_diff
-
-        changed, parts = candidate or self.best, list[str]()
-        for path, (old, new) in self.seed.state.diff(changed.state).items():
-            before, after = (_text(None if leaf is None else leaf.value) for leaf in (old, new))
-            lines = list(unified_diff(before, after, "seed", changed.id, lineterm="", n=1))[2:]
-            parts.append("\n".join([path, *(f"  {line}" for line in lines)]))
-        return "\n".join(parts)
+        changed = candidate or self.best
+        return diff_text(self.seed.state.diff(changed.state), changed.id)
 
     def lineage(self) -> str:
         """Return who came from whom, as Mermaid text."""
@@ -583,6 +577,18 @@ def write_csv(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], c
         {name: leaves.scrub(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows
     )
     return leaves.write_atomic(path, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def diff_text(changes: Mapping[str, tuple[tree.VariableState | None, tree.VariableState | None]], name: str) -> str:
+    """Return the changes of values of the seed as text, per path; `name` is that of the candidate."""
+    from difflib import unified_diff
+
+    parts: list[str] = []
+    for path, (old, new) in changes.items():
+        before, after = (_text(None if leaf is None else leaf.value) for leaf in (old, new))
+        lines = list(unified_diff(before, after, "seed", name, lineterm="", n=1))[2:]
+        parts.append("\n".join([path, *(f"  {line}" for line in lines)]))
+    return "\n".join(parts)
 
 
 def _text(value: leaves.Json) -> list[str]:
