@@ -20,6 +20,7 @@ from .hooks import (
     wait_for_readers,
 )
 from .injecting import Injected, inject, injected_type, injected_value
+from .judging import Verdict
 from .limits import (
     Account, Spent, budget, is_from_enclosing_limit, check_deadline, count_paid, deadline, keep_partial,
     note_waiting, open_meters, plain_limit, reserve, time_left, track_usage,
@@ -37,7 +38,7 @@ __all__ = [
     "Emitted", "Event", "Feedback", "Hook", "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd",
     "LastCalls", "ModelCounters", "ModelCounts", "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters",
     "Place", "Question", "RecentCall", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews",
-    "Tracer", "Usage", "UsageMeter", "VariableAssign", "add_reward", "ambient", "answer_to", "answers",
+    "Tracer", "Usage", "UsageMeter", "VariableAssign", "Verdict", "add_reward", "ambient", "answer_to", "answers",
     "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook", "count_paid", "current_call",
     "current_phase", "current_scope", "deadline", "effective", "emit", "end_call", "error_text", "hooks",
     "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject", "injected_type", "injected_value",

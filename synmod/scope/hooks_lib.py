@@ -20,10 +20,11 @@ from synmod.leaves import aio, check_int, check_type, is_array, make_file, path_
 
 from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
+from .judging import Judge
 from .tracing import Tracer, error_text, plain, seconds_text
 from .usage import Usage
 
-__all__ = ["Logger", "OpenTelemetry", "Recorder", "Tracer"]
+__all__ = ["Judge", "Logger", "OpenTelemetry", "Recorder", "Tracer"]
 
 # -- spans of OpenTelemetry --------------------------------------------------------------------------------------------
 
