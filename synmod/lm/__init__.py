@@ -27,8 +27,8 @@ from .words import (
 )
 from .records import (
     Adapter, Attempt, Citation, EmbeddingReply, EmbeddingRequest, LMChunk, LMReply, LMRequest, Message, TokenLogprob,
-    estimate_text, estimate_tokens, estimate_usage, extras_from, extras_of, message, request_content, turn_to_keep,
-    turns,
+    estimate_text, estimate_tokens, estimate_usage, extras_from, extras_of, message, places_of_examples,
+    request_content, turn_to_keep, turns,
 )
 from .replies import faults_of_calls, function_schema, function_schemas, is_native_tool, native_tool
 
@@ -94,6 +94,7 @@ __all__ = [
     "model_of_kind",
     "models_in_force",
     "native_tool",
+    "places_of_examples",
     "reply_of",
     "request_content",
     "resolve_embedding_model",

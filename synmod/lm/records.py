@@ -172,6 +172,16 @@ def set_constant(turn: Message, characters: int) -> Message:
     return turn
 
 
+def places_of_examples(messages: Sequence[Message]) -> list[int]:
+    """Return the places of the turns of examples: a layout marks the last one, the answer of the assistant."""
+    ends = [
+        place
+        for place, turn in enumerate(messages)
+        if turn["role"] == "assistant" and getattr(turn, "_constant", None) is not None
+    ]
+    return [place for place in range(ends[-1] + 1 if ends else 0) if messages[place]["role"] in ("user", "assistant")]
+
+
 def with_text(turn: Message, text: str) -> Message:
     """Return a turn with another text, in which the constant part of a prompt ends if it does in this one."""
     new = message(**{**turn, "content": text})

@@ -50,6 +50,7 @@ async def evaluate(
     failure_score: float | Literal["lowest"] | None = "lowest",
     samples: int = 1,
     keep_results: bool = True,
+    keep_calls: bool = False,
     run: Run | str | os.PathLike[str] | None = None,
     durable_rows: bool = False,
     progress: flow.Progress | Literal[False] | None = None,
@@ -78,6 +79,8 @@ async def evaluate(
             out. A transient failure of a model and a failure of the reward itself are always left out.
         samples: Runs per example, as samples 0 to `samples` - 1.
         keep_results: Whether the Evaluation keeps the results, or means and errors only.
+        keep_calls: Whether each result keeps the model calls of the program, for `Evaluation.to_chat`; not with an
+            executor. A row that was recorded in the run without them has none.
         run: A folder, or a `sm.Run`, that keeps each result at once: the same call again resumes. A
             list of rows must be that of the first time; rows that come as a stream are found by their content alone.
         durable_rows: Whether each call of a row is kept in the run, as by `sm.durable`, so that a row that was killed
@@ -116,7 +119,7 @@ async def evaluate(
     """
     limits = max_errors, max_error_rate, failure_score
     options = EvaluationOptions(
-        metrics, concurrency, *limits, samples, keep_results, run, durable_rows, progress, executor
+        metrics, concurrency, *limits, samples, keep_results, keep_calls, run, durable_rows, progress, executor
     )
     if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
         raise errors.ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
@@ -138,6 +141,7 @@ class EvaluationOptions:
     failure_score: float | Literal["lowest"] | None = "lowest"
     samples: int = 1
     keep_results: bool = True
+    keep_calls: bool = False
     run: Run | str | os.PathLike[str] | None = None
     durable_rows: bool = False
     progress: flow.Progress | Literal[False] | None = None
@@ -145,6 +149,8 @@ class EvaluationOptions:
 
     def __post_init__(self) -> None:
         leaves.check_int("evaluate: samples", self.samples)
+        if self.keep_calls and (self.executor is not None or not self.keep_results):
+            raise errors.ArgumentError("evaluate: keep_calls needs the rows in this process, and keep_results=True.")
         score = self.failure_score
         if score not in ("lowest", None) and not (type(score) in (int, float) and math.isfinite(score)):
             raise errors.ArgumentError(f"evaluate: failure_score is {score!r:.100}; give 'lowest', a number or None.")
@@ -186,7 +192,7 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
         identity = identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool)
         block = folder.open_journal(identity, "", durable_rows=options.durable_rows)
     async with block as journal:
-        runner = replace(runner, journal=journal, metrics=metrics)
+        runner = replace(runner, journal=journal, metrics=metrics, keep_lm_calls=options.keep_calls)
         under_way = _Evaluator(runner, metrics, options, bar)
         bar.begin("evaluate", len(rows) * options.samples if is_list else None)
         outcome = "stopped"
@@ -611,6 +617,39 @@ class Evaluation:
                 difference += f"{gain.won} won, {gain.lost} lost of {gain.rows} rows"
         page = view.evaluation_page(repr(self), self.to_json(), record, difference)
         return leaves.write_atomic(leaves.path_text(path), page)
+
+    def to_chat(self, path: str | os.PathLike[str], *, threshold: float = 1.0, examples: bool = False) -> Path:
+        """Write a line per model call of the runs that scored well, as chat completions: data for fine-tuning.
+
+        A line is `{"messages": [...]}`, the answer last, with `tools` where there were some.
+
+        Args:
+            path: Where to; replaced atomically.
+            threshold: The lowest score of a run whose calls are written.
+            examples: Whether the turns of examples stay in the prompts. Those that a template or a prompt function
+                writes into a text of its own always stay.
+
+        Returns:
+            The path.
+
+        Raises:
+            ArgumentError: `path` is not a path, or no model call was kept: `evaluate(keep_calls=True)` keeps them.
+            SaveError: The file cannot be written.
+
+        Source: DSPy's `BootstrapFinetune`, OpenAI's format of training data.
+        """
+        leaves.check_number("to_chat: threshold", threshold)
+        if not any(result.lm_calls for result in self.results):
+            raise errors.ArgumentError("to_chat: no model call was kept; evaluate(keep_calls=True) keeps them.")
+        lines: list[str] = []
+        for result in self.results:
+            for call in result.lm_calls if result.score is not None and result.score >= threshold else ():
+                line: dict[str, Any] = leaves.thaw(dict(call))
+                places = line.pop("examples")
+                if not examples:
+                    line["messages"] = [turn for at, turn in enumerate(line["messages"]) if at not in places]
+                lines.append(dump_json(leaves.scrub_json(line)) + "\n")
+        return leaves.write_atomic(leaves.path_text(path), "".join(lines))
 
     def _repr_html_(self) -> str:
         """Return a table of the first results for notebooks."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 from synmod import errors, scope, tree
 from synmod.errors import ArgumentError
 from synmod.leaves import Json, current_clock, empty_object, is_object, thaw
-from synmod.lm import current_sample, sample_number
+from synmod.lm import LMReply, chat_body, current_sample, places_of_examples, sample_number
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
@@ -69,6 +69,7 @@ class ExampleResult:
         elapsed_s: Seconds.
         call_id: Id of the entry call; None if no call began.
         sample: Number of the run among those of the example.
+        lm_calls: The model calls of the program, with `keep_calls`; see `Evaluation.to_chat`.
 
     Example:
         >>> import synmod as sm
@@ -92,6 +93,7 @@ class ExampleResult:
     elapsed_s: float
     call_id: str | None
     sample: int
+    lm_calls: tuple[Mapping[str, Json], ...] = field(default=(), repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON.
@@ -102,8 +104,8 @@ class ExampleResult:
         return thaw(self.record())
 
     def record(self) -> dict[str, Any]:
-        """Return the result by name of its fields, data models as they are."""
-        return {name: as_plain(getattr(self, name)) for name in ExampleResult.__slots__}
+        """Return the result by name of its fields, without model calls; data models as they are."""
+        return {name: as_plain(getattr(self, name)) for name in ExampleResult.__slots__ if name != "lm_calls"}
 
 
 def as_plain(nest: Any) -> Any:
@@ -250,6 +252,25 @@ class CallRecorder(scope.Hook, scope.Block):
         return tuple(records)
 
 
+class _ChatRecorder(CallRecorder):
+    """Keeps the model calls of the program, too: prompt and answer as turns of chat completions."""
+
+    def __init__(self, *, keeps_calls: bool = False) -> None:
+        super().__init__(keeps_calls=keeps_calls)
+        self.lm_calls: list[Mapping[str, Json]] = []
+
+    def on_lm_end(self, event: scope.LMEnd) -> None:
+        request, reply = event.request, event.reply
+        if not (self.is_open and event.phase == "inference" and isinstance(reply, LMReply)):
+            return
+        body = chat_body(request)
+        answer: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+        if reply.tool_calls:
+            answer["tool_calls"] = [call.get_json() for call in reply.tool_calls]
+        line = {"messages": [*body["messages"], answer], "examples": places_of_examples(request.messages)}
+        self.lm_calls.append(thaw(line | ({"tools": body["tools"]} if "tools" in body else {})))
+
+
 def _path_and_beginning(event: CallEnd) -> tuple[str, int]:
     """Return the path of a call, and its number among the calls of its run, by their beginnings."""
     return event.path, int(str(event.call_id).rpartition("-")[2])
@@ -272,6 +293,7 @@ class RunOutcome:
         frame: The frame of the entry call; None for an outcome read from a journal.
         calls: The calls of the modules that are recorded.
         all_calls: The calls of all modules, for a reward that takes them.
+        lm_calls: The model calls of the program, if they are kept.
         values: The values of the metrics that are functions, by name.
         context: Number of the context where it ran.
         overlay: The values that it ran under, and those that it wrote; None where it ran on the program as it is.
@@ -289,6 +311,7 @@ class RunOutcome:
     frame: scope.CallFrame | None = None
     calls: tuple[CallRecord, ...] = ()
     all_calls: tuple[CallRecord, ...] = ()
+    lm_calls: Sequence[Mapping[str, Json]] = ()
     values: Mapping[str, float] = field(default_factory=empty_object)
     context: int = 0
     overlay: tree.using | None = None
@@ -301,6 +324,7 @@ class RunOutcome:
             "error": as_plain(self.error),
             "fault": self.fault,
             "calls": [call.to_json() for call in self.calls],
+            "lm_calls": list(self.lm_calls),
             "values": dict(self.values),
         }
         needed = {"outputs": self.outputs, "usage": self.usage, "elapsed_s": self.elapsed_s, "call_id": self.call_id}
@@ -351,7 +375,7 @@ class RunOutcome:
         row = cast("str", example.id), example.inputs, example.target, self.outputs
         score = None if feedback is None else feedback.score
         costs = self.usage, self.elapsed_s, self.call_id
-        return kind(*row, score, feedback, self.error, *costs, sample, **more)
+        return kind(*row, score, feedback, self.error, *costs, sample, tuple(self.lm_calls), **more)
 
 
 def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
@@ -369,6 +393,7 @@ async def run_once(
     paths: frozenset[str] = frozenset(),
     training: bool | None = None,
     all_calls: bool = False,
+    keep_lm_calls: bool = False,
 ) -> RunOutcome:
     """Run a program on one example and judge it; a failure is an outcome.
 
@@ -381,13 +406,15 @@ async def run_once(
         paths: The modules whose calls are recorded.
         training: The mode of the call; None for the program's own.
         all_calls: Whether calls of all modules are recorded, for a reward that takes them.
+        keep_lm_calls: Whether the model calls of the program are kept.
 
     Raises:
         ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
         BudgetExceeded, DeadlineExceeded: That of an enclosing block.
     """
     keeps_all = all_calls or (reward is not None and "calls" in reward.asks_for)
-    recorder, clock, outcome = CallRecorder(keeps_calls=keeps_all or bool(paths)), current_clock(), RunOutcome()
+    recorder = (_ChatRecorder if keep_lm_calls else CallRecorder)(keeps_calls=keeps_all or bool(paths))
+    clock, outcome = current_clock(), RunOutcome()
     started, is_read = clock.now(), False
     with recorder:
         try:
@@ -417,6 +444,8 @@ async def run_once(
     outcome.usage, outcome.elapsed_s, outcome.frame = recorder.usage.total(), clock.now() - started, recorder.frame
     outcome.call_id = None if recorder.frame is None else recorder.frame.id
     outcome.calls = recorder.calls(paths) if paths else ()
+    if isinstance(recorder, _ChatRecorder):
+        outcome.lm_calls = recorder.lm_calls
     return outcome
 
 

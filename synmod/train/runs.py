@@ -49,6 +49,7 @@ class Runner:
         paths: The modules whose calls are recorded.
         training: The mode of the calls; None for the program's own.
         all_calls: Whether the outcomes hold the calls of all modules, for a reward that takes them later.
+        keep_lm_calls: Whether the outcomes hold the model calls of the program.
         seed: The values of the trained Variables; part of the keys of rollouts, not of the run's identity.
         seconds: How long the run may take, earlier processes included.
     """
@@ -62,6 +63,7 @@ class Runner:
     paths: frozenset[str] = frozenset()
     training: bool | None = None
     all_calls: bool = False
+    keep_lm_calls: bool = False
     seed: State = NO_STATE
     seconds: float | None = None
 
@@ -69,6 +71,7 @@ class Runner:
         self.bound = None if self.reward is None else self.reward.bound()
         self._start = state_of(self.program, Memory) if self.initial_states is None else self.initial_states
         options: Any = {"metrics": self.metrics, "training": self.training, "all_calls": self.all_calls}
+        options |= {"keep_lm_calls": True} if self.keep_lm_calls else {}
         self._run_row: RunRow = partial(run_once, self.program, reward=self.bound, paths=self.paths, **options)
         self._digests: dict[int, tuple[Example, str]] = {}
 
