@@ -159,6 +159,8 @@ def run_program(opener: Opener, file: str, inputs: str | None, stream: bool, tra
     """Run a program on INPUTS (JSON, or - for standard input), or on the rows of a file."""
     if (inputs is None) == (options["rows"] is None):
         raise click.UsageError("give the inputs as JSON, - for standard input, or --rows FILE.")
+    if inputs is not None and options["out"] is not None:
+        raise click.UsageError("--out is for --rows: the outputs of one input go to standard output.")
     program = opener(file)
     with ExitStack() as blocks:
         tracer = None if trace is None else blocks.enter_context(scope.trace())

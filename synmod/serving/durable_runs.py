@@ -246,15 +246,20 @@ class DurableRuns:
         run = Run(self.folder / run_id)
         for name, value in values.items():
             run.answer(name, value)
-        self._drive(run_id)
+        if values:
+            self._drive(run_id)
 
     def cancel(self, run_id: str) -> None:
         """Cancel a run that has not ended."""
         if self.record(run_id)["state"] in ("queued", "running", "waiting"):
             self._end(run_id, {"state": "cancelled"})
             self._waiting.pop(run_id, None)
-            if run_id in self._live:
-                self._live[run_id].stop()
+            live = self._live.get(run_id)
+            if live is not None and live.task is None:
+                del self._live[run_id]
+                live.arrival.wake_all()
+            elif live is not None:
+                live.stop()
 
     async def send_events(self, exchange: Exchange, run_id: str) -> None:
         """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
@@ -278,8 +283,12 @@ class DurableRuns:
                 quiet = 0
                 await exchange.send_raw_event(b": ping\n\n")
         record = self.record(run_id)
-        body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
-        await exchange.send_event("result" if record["state"] == "done" else "error", record["problem"] or body)
+        if record["state"] == "done":
+            body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
+            await exchange.send_event("result", body)
+        else:
+            cancelled = Refusal(409, "The run was cancelled.").problem(run_id)
+            await exchange.send_event("error", record["problem"] or cancelled)
 
 
 def _open_questions(folder: Path) -> frozenset[str]:

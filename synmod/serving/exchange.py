@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from synmod.errors import DataError
-from synmod.leaves import Json, aio, parse_json
+from synmod.leaves import Json, aio, is_object, parse_json
 from synmod.lm import LMChunk
 from synmod.scope import Emitted, Usage
 from synmod.scope.hooks import CallEnd
@@ -71,8 +71,15 @@ class Exchange:
         self.failure: Callable[[Refusal], Any] = lambda refusal: refusal.problem(self.request_id)
         if self.path.startswith("/v1/"):
             self.event, self.failure = _data, Refusal.openai_error
+        elif self.path == "/mcp":
+            self.event, self.failure = _message, self._rpc_error
         self._group: aio.task_group | None = None
         self._early: list[bytes] = []  # events that wait for the first piece of the answer
+
+    def _rpc_error(self, refusal: Refusal) -> dict[str, Any]:
+        """Return a failure in the shape of JSON-RPC."""
+        request_id = self.json.get("id") if is_object(self.json) else None
+        return {"jsonrpc": "2.0", "id": request_id, "error": {"code": -32_000, "message": refusal.detail}}
 
     # -- the request --------------------------------------------------------------------------------------------------
 
@@ -228,6 +235,11 @@ def _event(name: str, body: Any) -> bytes:
 def _data(_name: str, body: Any) -> bytes:
     """Return a server-sent event without a name, as OpenAI's are."""
     return b"data: %s\n\n" % to_bytes(body)
+
+
+def _message(_name: str, body: Any) -> bytes:
+    """Return a server-sent event of MCP."""
+    return _event("message", body)
 
 
 def event_of(item: Any, answering: Collection[str], *, details: bool) -> tuple[str, Any] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -15,9 +16,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from synmod import errors, scope
 from synmod.data import dump_json
 from synmod.leaves import __version__, is_object, parse_json
+from synmod.scope.frame import ambient
 
 from .endpoints import ServedProgram, find_endpoint, outputs_json
-from .exchange import Exchange, to_bytes
+from .exchange import Exchange
 from .refusals import Refusal, refusal_of, refuse_inputs
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def make_server(
             program = find_endpoint(programs, params.name)
             outputs = outputs_json(await call(program, program.read_inputs(params.arguments or {})))
         except Exception as error:  # noqa: BLE001  # each is a result
-            return _failure(error)
+            return _failure(error, getattr(ambient(), "budgets", ()))
         structure: Any = outputs if is_object(outputs) else {"result": outputs}
         return types.CallToolResult(content=[_text(dump_json(outputs))], structured_content=structure)
 
@@ -64,11 +66,11 @@ async def _describe(program: ServedProgram) -> types.Tool:
     )
 
 
-def _failure(error: Exception) -> types.CallToolResult:
+def _failure(error: Exception, budgets: Collection[Any]) -> types.CallToolResult:
     """Return a failure as a result that the model of the client can read."""
     if isinstance(error, LookupError) and not isinstance(error, errors.SynmodError):
         error = Refusal(404, f"{error.args[0]}") if error.args else error
-    refusal = refuse_inputs(error) if isinstance(error, errors.SchemaError) else refusal_of(error, uuid4().hex)
+    refusal = refuse_inputs(error) if isinstance(error, errors.SchemaError) else refusal_of(error, uuid4().hex, budgets)
     faults = [f"{fault['pointer']}: wanted {fault['wanted']}" for fault in refusal.members.get("errors", ())]
     return types.CallToolResult(content=[_text("\n".join([refusal.detail, *faults]))], is_error=True)
 
@@ -79,19 +81,11 @@ def _text(text: str) -> types.TextContent:
 
 
 async def answer_mcp(app: Application, exchange: Exchange, _name: str | None) -> None:
-    """Answer one request of MCP over streamable HTTP: there are no sessions."""
-    body = await exchange.read_body(app.max_body)
-    try:
-        request: Any = parse_json(body)
-    except errors.DataError:  # answered by the package
-        request = None
-    exchange.event = lambda _, error: b"event: message\ndata: %s\n\n" % to_bytes(error)  # once the answer has begun
-
-    def failure(refusal: Refusal) -> dict[str, Any]:
-        number = request.get("id") if is_object(request) else None
-        return {"jsonrpc": "2.0", "id": number, "error": {"code": -32_000, "message": refusal.detail}}
-
-    exchange.failure = failure
+    """Answer one request of MCP over streamable HTTP, without a session."""
+    with scope.deadline(app.timeout_s):
+        body = await exchange.read_body(app.max_body)
+    with suppress(errors.DataError):  # answered by the package
+        exchange.json = parse_json(body)
 
     async def call(program: ServedProgram, inputs: Any) -> Any:
         exchange.program = program.name

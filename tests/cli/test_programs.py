@@ -143,6 +143,7 @@ MISTAKES = {
     "run none.json {}": (2, "none.json"),
     "run desk.json": (2, "--rows FILE"),
     "run desk.json {} --rows rows.jsonl": (2, "--rows FILE"),
+    "run desk.json {} --out x.jsonl": (2, "--out is for --rows"),
     "run desk.json {text:x}": (2, "not JSON"),
     "run desk.json {}": (1, "text"),
     'run pair.json {"txt":"a"}': (1, """wanted the key 'text', got {"txt": "a"}; the whole: wanted the key 'n'"""),

@@ -134,3 +134,34 @@ async def test_standard_input_and_output(tmp_path, monkeypatch):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["desk"]
         result = await client.call_tool("desk", {"text": "quiet"})
         assert result.structured_content == {"text": "QUIET"}
+
+
+def call_desk():
+    """A call of a tool, as JSON-RPC."""
+    parameters = {"name": "desk", "arguments": {"text": "x"}}
+    return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": parameters}
+
+
+async def test_a_spent_budget_is_named_as_in_other_answers():
+    """It is not the program's own failure."""
+    app = sm.serve(programs(), budget={"calls": 0})
+    x = await post(app, "/mcp", call_desk(), headers={"accept": "application/json, text/event-stream"})
+    assert b"The budget of the request is spent." in x.content
+
+
+@pytest.mark.parametrize(("settings", "status"), [({"token": "secret"}, 401), ({"max_body": 10}, 413)])
+async def test_a_refused_request_has_the_shape_of_json_rpc(settings, status):
+    """Also before its body is read."""
+    x = await post(sm.serve(programs(), **settings), "/mcp", call_desk())
+    assert (x.status, x.json["jsonrpc"], x.json["id"]) == (status, "2.0", None)
+
+
+async def test_a_body_that_does_not_end_is_a_504():
+    """The deadline of a request holds while its body is read."""
+
+    async def parts():
+        yield b"{"
+        await asyncio.Event().wait()
+
+    x = await post(sm.serve(programs(), timeout_s=0.01), "/mcp", parts=parts())
+    assert (x.status, x.json["error"]["message"]) == (504, "The program did not end in time.")

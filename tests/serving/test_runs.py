@@ -135,6 +135,27 @@ async def test_the_list_has_the_state_of_each_run(tmp_path):
     await close(app)
 
 
+@pytest.mark.parametrize("state", ["done", "cancelled"])
+async def test_a_run_that_has_ended_stays_so(tmp_path, state):
+    """An answer without values does not run it again; the server forgets it, and its events end with how it ended."""
+    calls = []
+    app = sm.serve(Clerk(calls, name="clerk"), runs=tmp_path)
+    run_id = (await post(app, "/runs", {"text": "x"})).json["id"]
+    record = await wait_for(app, run_id, "waiting")
+    if state == "done":
+        await post(app, f"/runs/{run_id}/answers", {record["questions"][0]["id"]: True})
+        await wait_for(app, run_id, "done")
+    else:
+        await Client("DELETE", f"/runs/{run_id}").ask(app)
+    assert (await post(app, f"/runs/{run_id}/answers", {})).json["state"] == state
+    assert not app.in_flight
+    assert not app.runs._live
+    name, body = (await get(app, f"/runs/{run_id}/events")).events[-1]
+    assert (name, body.get("detail")) == (("result", None) if state == "done" else ("error", "The run was cancelled."))
+    assert calls == ["model"]
+    await close(app)
+
+
 async def test_a_run_has_the_budget_and_the_hooks_of_the_server(tmp_path):
     """A run is no way around the budget of a request; what it used is in the metrics, once."""
     calls, topics = [], []
