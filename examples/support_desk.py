@@ -148,10 +148,9 @@ async def main(options, path):
     fresh = [sys.executable, __file__, *model, "--tickets", str(len(heldout)), "--load", str(desk.save(path))]
     there = json.loads(subprocess.run(fresh, check=True, capture_output=True, encoding="utf-8").stdout)
     print(f"saved: {path}; a fresh process gives", "equal" if here == there else "DIFFERENT", f"answers ({len(there)})")
-    flags = f"--import examples.support_desk --model {options.model}"
-    print("next, from a shell:")
-    print("  synmod run", path, """'{"text": "..."}'""", flags)
-    print("  synmod serve", path, flags)
+    print("next, from a shell, with --import examples.support_desk:")
+    print("  synmod run", path, """'{"text": "..."}'""", "--model", options.model)
+    print("  synmod serve", path, "--model", options.model)
 
 
 async def answer_tickets(options):

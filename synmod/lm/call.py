@@ -278,7 +278,8 @@ async def call_model(
             meter.add(usage, call.phase)
         elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
         if isinstance(request, LMRequest):
-            scope.RECENT.append(scope.RecentCall(call.phase, request, reply, scope.error_text(failure), elapsed_s))
+            error = None if failure is None else scope.error_text(failure)
+            scope.RECENT.append(scope.RecentCall(call.phase, request, reply, error, elapsed_s))
         if listeners:
             cached = reply is not None and reply.cached
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)

@@ -40,6 +40,7 @@ async def test_three_hundred_hostile_programs(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMOD_TEST_SECRET", "hunter2")
     assert len(PROGRAMS) >= 300
     gaps, took, harmless = [], {}, []
+    others_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # the largest child of earlier tests
 
     async def tick():
         last = time.perf_counter()
@@ -64,8 +65,7 @@ async def test_three_hundred_hostile_programs(tmp_path, monkeypatch):
     assert len(harmless) <= 25  # those that the sandbox knows to end, such as a long sleep
     assert sorted(took.values())[-3] < SECONDS + 0.5
     assert sorted(gaps)[-5] < 0.05  # but for what the machine does beside this test
-    worker_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    assert worker_mb < 400  # other children of the test process count, too
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(others_kb, 400 * 1024)
 
 
 async def test_names_live_on_until_a_piece_is_stopped():

@@ -267,8 +267,8 @@ async def test_what_litellm_knows_is_refused_before_sending(model, given, kind, 
     [
         ("deepseek/deepseek-reasoner", None, True),
         ("deepseek/deepseek-chat", None, False),
-        ("anthropic/claude-sonnet-4-20250514", None, False),
-        ("anthropic/claude-sonnet-4-20250514", "low", True),
+        ("vertex_ai/claude-sonnet-4@20250514", None, False),
+        ("vertex_ai/claude-sonnet-4@20250514", "low", True),
         ("gemini/gemini-2.5-flash", "none", False),
     ],
 )
