@@ -142,6 +142,7 @@ class CallRecording:
         scope.count_paid(self._usage, self._part.outer, self._place["path"])
 
     async def begin(self) -> None:
+        self._part.journal.refuse_damage()
         if await self._part.read(self._key(BEGUN)) is not None:
             raise self.abandon()
         await self._part.write(self._key(BEGUN), {**self._place, "when": wall_time()})

@@ -238,6 +238,8 @@ class Run:
             self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
             journal = Journal(records, await aio.to_thread(sum_paid, records), lock)
             journal.durable_rows = durable_rows
+            if records_calls:
+                journal.refuse_damage()
             with Part(journal, records_calls=records_calls):
                 try:
                     yield journal
@@ -308,7 +310,7 @@ async def durable(run: Run | str | os.PathLike[str]) -> AsyncGenerator[Run]:
 
     Raises:
         RunError: The folder is in use, or is that of an evaluation or a training.
-        JournalError: (in the block) A record cannot be written.
+        JournalError: The journal is damaged; (in the block) a record cannot be written.
         OSError: The folder cannot be made or written.
         Paused: (in the block) A question has no answer: give it by `Run.answer`, and run the same lines again.
 

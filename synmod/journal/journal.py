@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from glob import escape, glob
 from io import FileIO
 from typing import Any, cast
 
@@ -168,6 +169,19 @@ class Journal:
             self._records.change({}, keys)
         except OSError as error:
             raise unwritable(self._records.path, error) from error
+
+    def refuse_damage(self) -> None:
+        """Refuse to go on where the file was found damaged: what it recorded would be done again.
+
+        Raises:
+            JournalError: It was moved aside.
+        """
+        file = None if self._records is None else self._records.path
+        if file is not None and (moved := glob(f"{escape(file)}.corrupt-*")):
+            raise JournalError(
+                f"{file}: the journal is damaged, and was moved to {min(moved)}: calls that were paid for, and tools "
+                "that ran, would run again. Restore it from a copy; or remove that file, and all begins anew."
+            )
 
     def drop_questions(self) -> None:
         """Delete the questions without an answer that this process has not asked: the code no longer asks them."""

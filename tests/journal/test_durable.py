@@ -673,3 +673,22 @@ async def test_time_travel_asks_again(tmp_path):
     with pytest.raises(sm.Paused):
         await main()
     assert len(model.requests) == 2
+
+
+def test_a_damaged_journal_is_refused(tmp_path):
+    """Nothing is paid for, and no tool runs, a second time because half of the file is gone."""
+    lm = FunctionLM(lambda request: "reply")
+
+    async def main():
+        async with sm.durable(tmp_path / "run"):
+            return [(await lm(f"question {number}")).text for number in range(200)]
+
+    sm.run(main)
+    file = tmp_path / "run" / "journal.db"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + 17])
+    for _ in range(2):
+        with pytest.raises(sm.JournalError, match="damaged"):
+            sm.run(main)
+    assert len(lm.requests) == 200
+    (tmp_path / "run" / "journal.db.corrupt-1").unlink()
+    assert len(sm.run(main)) == 200
