@@ -438,7 +438,8 @@ class BestOf(Around[R]):
         module: The module to sample; its model calls are samples 0 to n - 1.
         n: Number of samples.
         reward: A function or a Reward, plain or async, that takes `inputs` and `outputs` (or `y_pred`) by name and
-            returns a number or a `Feedback`; run in phase `reward`. A registered function can be saved.
+            returns a number or a `Feedback`; run in phase `reward`. A registered function can be saved. Or a module
+            that takes `C(inputs, outputs)` and returns `score`.
         threshold: A sufficient reward: the first sample in order that reaches it is the result.
         concurrency: Maximum number of concurrent samples; None for all.
         **options: Keyword arguments of `Module`.

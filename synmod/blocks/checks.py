@@ -1,6 +1,5 @@
 """Shared by the blocks: checks of constructor arguments and of the outputs of members, and a typed base class."""
 
-import re
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
@@ -158,8 +157,7 @@ def bound_reward(kind: str, name: str, reward: Any) -> scope.BoundReward:
 
 
 # -- fields in the outputs of members ----------------------------------------------------------------------------------
-# A member may return its inputs too (`return_inputs=True`), which can have fields of the same names. Merging puts the
-# member's own fields last, numbered if the name is taken, so that inputs are never mistaken for them.
+# A member may return its inputs too (`return_inputs=True`), which can have fields of the same names.
 
 
 def must_have(kind: str, whose: str, x: Any, name: str) -> None:
@@ -182,13 +180,13 @@ def must_return(kind: str, who: str, symbol: Any, name: str) -> None:
     Raises:
         SchemaError: The output does not declare the field.
     """
-    if _own_field(symbol, name) is None:
+    if data.own_field(symbol, name) is None:
         raise SchemaError(f"{kind}: the {who} does not return {name!r}; it returns {', '.join(symbol.keys())}.")
 
 
 def field_of(value: Any, name: str) -> Any:
     """Return the value of a member's own field in its output; None if it is absent."""
-    return one_value(value, name).get(_own_field(value, name) or name)
+    return one_value(value, name).get(data.own_field(value, name) or name)
 
 
 def one_value(value: Any, name: str) -> Any:
@@ -201,11 +199,3 @@ def one_value(value: Any, name: str) -> Any:
         kind = type(value).__name__  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         raise CallError(f"got a {kind} of data models; one data model with the field {name!r} is needed.")
     return value
-
-
-def _own_field(x: Any, name: str) -> str | None:
-    """Return the last declared field with that name, or with that name and a number from merging."""
-    pattern = re.compile(rf"{re.escape(name)}(_\d+)?")
-    return next(
-        (field for field in reversed([*data.parts_of(data.schema_of(x)).fields]) if pattern.fullmatch(field)), None
-    )

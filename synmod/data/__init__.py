@@ -13,8 +13,8 @@ from synmod.leaves import dump_json, frozen, json_equal, parse_frozen, parse_jso
 
 from . import ops
 from .declaring import (
-    HasSchema, Operand, OperandClass, build_instance, declaration, declare, dump, label, label_of, model_of, plain_json,
-    run_validators, schema_from, schema_of, schema_of_class,
+    HasSchema, Operand, OperandClass, build_instance, declaration, declare, dump, label, label_of, model_of, own_field,
+    plain_json, run_validators, schema_from, schema_of, schema_of_class,
 )
 from .faults import is_valid, problems, validate
 from .media import Audio, AudioPart, File, FilePart, Image, ImagePart, TextPart, content_part, media_part
@@ -78,6 +78,7 @@ __all__ = [
     "model_of",
     "normalize_score",
     "ops",
+    "own_field",
     "parse_frozen",
     "parse_json",
     "parts_of",

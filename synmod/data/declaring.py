@@ -613,6 +613,20 @@ def label_of(schema: Schema) -> str:
     return leaves.snake_case(words) if words else "data_model"
 
 
+def own_field(x: Any, name: str) -> str | None:
+    """Return the last declared field with a name, or with that name and a number from merging; None without one.
+
+    Merging puts the own fields of a module after those of the inputs that it returns with them, and numbers them.
+
+    Args:
+        x: A value, symbol or class.
+        name: The name before merging.
+    """
+    pattern = re.compile(rf"{re.escape(name)}(_\d+)?")
+    fields = schemas.parts_of(schema_of(x)).fields
+    return next((field for field in reversed([*fields]) if pattern.fullmatch(field)), None)
+
+
 def field_list(names: Iterable[str]) -> str:
     """Return the names of fields as an error shows them."""
     return ", ".join(map(repr, names)) or "none"

@@ -299,7 +299,7 @@ class Program(Module, Generic[M]):
         Copies and saved files do not include it.
 
         Args:
-            reward: The judge of a row: a Reward, a function, or a name such as `"exact_match"`.
+            reward: The judge of a row: a Reward, a function, a module that returns `score`, or a name: `"exact_match"`.
             optimizer: The algorithm of `fit`: an Optimizer, or a name such as `"gepa"`; None: `"random_few_shot"`.
             metrics: The measures beside the reward: those of `sm.metrics`, their names, or functions.
 

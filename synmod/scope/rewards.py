@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from numbers import Real
 from typing import Any, Final
 
-from synmod import errors, leaves
+from synmod import data, errors, leaves
 
 from .frame import Block, CallFrame, Owner, Reward, ambient, current_call, phase
 
@@ -25,6 +25,7 @@ _PRECISION: Final = {2: 2**-10, 4: 2**-23}
 """The distance from 1 to the next number, by the bytes of a number of numpy or torch."""
 
 
+_ABSENT: Final = object()
 _ALIASES: Final = {"y_pred": "outputs", "y_true": "target"}
 
 
@@ -71,12 +72,67 @@ class Feedback:
         return leaves.thaw(self.record())
 
 
+class _Critic:
+    """Scores by a module that takes one argument, `C(inputs, outputs)`, and returns `score`, and perhaps `critique`.
+
+    Args:
+        module: The module.
+        what: Its name in messages.
+
+    Raises:
+        ArgumentError: The module declares outputs without `score`.
+    """
+
+    def __init__(self, module: Any, what: str) -> None:
+        self._module, self._what = module, what
+        spec = module.output_spec
+        if spec is not None and not (isinstance(spec, data.SymbolicDataModel) and data.own_field(spec, "score")):
+            raise errors.ArgumentError(
+                f"{what} is the module {module.name!r}, which returns {spec!r:.200}; as a reward it must return "
+                "`score` (a number), and may return `critique` (a string)."
+            )
+
+    async def __call__(self, inputs: Any, outputs: Any) -> Any:
+        """Return the verdict as a Feedback; a number or a Feedback as it is.
+
+        Raises:
+            CallError: There is no verdict, or one without `score`.
+        """
+        inputs = [*inputs] if isinstance(inputs, tuple) else inputs  # a program may take several
+        parts = [part for part in (*leaves.leaves(inputs), *leaves.leaves(outputs)) if part is not None]
+        verdict = await self._module(data.ops.concat(*parts) if len(parts) > 1 else next(iter(parts), None))
+        if not isinstance(verdict, data.JsonDataModel):
+            return verdict
+        score, critique = (
+            verdict.get(data.own_field(verdict, name) or name, _ABSENT) for name in ("score", "critique")
+        )
+        if score is _ABSENT:
+            raise errors.CallError(f"{self._what} returned {', '.join(verdict.keys())}, and no `score`.")
+        return Feedback(score, None if critique is _ABSENT else critique)
+
+
+def _as_function(reward: Any, what: str) -> Any:
+    """Return a function for a module that is a critic; any other reward as it is.
+
+    A critic takes one argument, and declares its output, or calls the argument `inputs`. Other modules take arguments
+    by name, like functions.
+    """
+    if not hasattr(reward, "output_spec") or hasattr(reward, "needs_target"):
+        return reward
+    parameters = inspect.signature(reward.call).parameters.values()
+    required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    if len(required) != 1 or (reward.output_spec is None and required[0].name != "inputs"):
+        return reward
+    return _Critic(reward, what)
+
+
 class BoundReward:
     """A reward or metric whose parameters are read once; each call passes the values that they name, in any order.
 
     Args:
         reward: A function, plain or async, or an object with a method `call`, such as a module. One whose `call` passes
-            on its arguments (`**values`) lists the names that it takes in `asks_for`.
+            on its arguments (`**values`) lists the names that it takes in `asks_for`. A module with one argument, whose
+            outputs have `score`, gets `C(inputs, outputs)`.
         allowed: The names that it may take; `y_pred` and `y_true` are other names for `outputs` and `target`.
         what: Its name in messages.
         range: The lowest and the highest score; None for the attribute `range` of the reward, or any score.
@@ -86,7 +142,8 @@ class BoundReward:
         lowest: The lowest score of its `range`; 0.0 without one.
 
     Raises:
-        ArgumentError: It cannot be called, or requires a parameter that is not offered.
+        ArgumentError: It cannot be called, requires a parameter that is not offered, or is a module with one argument
+            that declares outputs without `score`.
     """
 
     __slots__ = ("_by_name", "_by_place", "_function", "_needs_target", "_range", "_what", "asks_for", "lowest")
@@ -100,6 +157,8 @@ class BoundReward:
         range: tuple[float, float] | None = None,  # noqa: A002  # the attribute of a reward
     ) -> None:
         self._what = what
+        self._range: tuple[float, float] = range or getattr(reward, "range", (-math.inf, math.inf))
+        reward = _as_function(reward, what)
         function: Any = getattr(reward, "call", reward)  # the parameters of a module are those of its `call`
         needs_target: bool | None = getattr(reward, "needs_target", None)
         is_reward = needs_target is not None  # a reward, unlike a module, has no frame of its own
@@ -136,7 +195,6 @@ class BoundReward:
                     f"order.{leaves.did_you_mean(parameter.name, words)}"
                 )
         self.asks_for = frozenset((*self._by_place, *self._by_name.values()))
-        self._range: tuple[float, float] = range or getattr(reward, "range", (-math.inf, math.inf))
         self.lowest = self._range[0] if math.isfinite(self._range[0]) else 0.0
         self._needs_target = needs_target
 

@@ -67,7 +67,8 @@ async def evaluate(
         y: Names of the target fields, or the targets, as for `sm.load_examples`.
         reward: One of `sm.rewards`, the name of one, or a function or module, plain or async, that takes by parameter
             name: `inputs`, `outputs` (or `y_pred`), `target` (or `y_true`), `example_id`, `extra`.
-            Returns a number, a bool or a `sm.Feedback`. None for no score.
+            Returns a number, a bool or a `sm.Feedback`. Or a module that takes `C(inputs, outputs)` and returns
+            `score`, and perhaps `critique`. None for no score.
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
             failed run, but keeps its score. One that counts no run, or has no result, is left out with a warning.

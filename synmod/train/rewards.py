@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from operator import mul
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, Unpack, cast
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Unpack, cast
 
 from synmod import data, leaves
 from synmod.blocks import Generator
@@ -128,16 +128,18 @@ class Reward(Module):
 
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
-    graph_ignored: ClassVar[frozenset[str]] = frozenset({"_bound"})
-    """Readers of the parameters of functions, made by constructors."""
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         self.in_mask, self.out_mask = in_mask, out_mask
 
-    def bound(self) -> BoundReward:
-        """Return a function that calls it with what it takes."""
-        return BoundReward(self, REWARD_ARGUMENTS)
+    def bound(self, what: str = "the reward") -> BoundReward:
+        """Return a function that calls it with what it takes.
+
+        Args:
+            what: Its name in messages.
+        """
+        return BoundReward(self, REWARD_ARGUMENTS, what=what)
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         """Check before the first row whether the masks name something.
@@ -536,12 +538,14 @@ class RewardFunction(Reward):
 
     Args:
         fn: A function, plain or async, or a module, that takes by parameter name what it judges. A registered one
-            can be saved; a lambda works until then.
+            can be saved; a lambda works until then. A module that takes one argument, such as a `Generator`, gets
+            `C(inputs, outputs)`, like the critic of `Refine`, and returns `score`, and perhaps `critique`.
         range: The lowest and the highest score that it returns.
         **options: Those of `Module`.
 
     Raises:
-        ArgumentError: `fn` cannot be called, or takes something else ('Did you mean').
+        ArgumentError: `fn` cannot be called, takes something else ('Did you mean'), or is a module with one argument
+            whose outputs have no `score`.
         ConfigError: `range` is not a pair of numbers, the lower one first.
 
     Example:
@@ -568,19 +572,19 @@ class RewardFunction(Reward):
         if len(ends) != 2 or not all(map(_is_number, ends)) or not ends[0] < ends[1]:
             raise ConfigError(f"RewardFunction: range is {range!r:.100}; write the lowest and the highest score.")
         self.fn, self.range = fn, (float(ends[0]), float(ends[1]))
-        self._bound = BoundReward(fn, REWARD_ARGUMENTS, range=self.range)
+        self.bound()  # which raises here for a function that takes something else
 
-    def bound(self) -> BoundReward:
-        return self._bound  # hot: one call less for each row
+    def bound(self, what: str = "the reward") -> BoundReward:
+        return BoundReward(self.fn, REWARD_ARGUMENTS, what=what, range=self.range)
 
     @property
     def asks_for(self) -> frozenset[str]:
         """The arguments that the function takes."""
-        return self._bound.asks_for
+        return self.bound().asks_for
 
     async def call(self, y_true: Any = None, y_pred: Any = None, **arguments: Any) -> Any:
         """Return the result of the function."""
-        result = self._bound.call({"target": y_true, "outputs": y_pred, **arguments})
+        result = self.bound().call({"target": y_true, "outputs": y_pred, **arguments})
         return await result if inspect.isawaitable(result) else result
 
 
@@ -622,9 +626,7 @@ class Weighted(Reward):
         if not rewards:
             raise ConfigError("Weighted: no parts; write Weighted({'right': (1.0, 'exact_match')}).")
         self.weights, self.members = weights, rewards
-        self._bound = {
-            name: BoundReward(reward, REWARD_ARGUMENTS, what=f"the reward {name!r}") for name, reward in rewards.items()
-        }
+        self._bind_members()  # which raises here for a reward that takes something else
         self.needs_target = any(reward.needs_target for reward in rewards.values())
         lows, highs = zip(*(reward.range for reward in rewards.values()), strict=True)
         self.range = min(lows), max(highs)
@@ -632,7 +634,11 @@ class Weighted(Reward):
     @property
     def asks_for(self) -> frozenset[str]:
         """The arguments that the parts take."""
-        return frozenset[str]().union(*(bound.asks_for for bound in self._bound.values()))
+        return frozenset[str]().union(*(bound.asks_for for bound in self._bind_members().values()))
+
+    def _bind_members(self) -> dict[str, BoundReward]:
+        """Return a function for each reward."""
+        return {name: reward.bound(f"the reward {name!r}") for name, reward in self.members.items()}
 
     def check(self, output_schema: Any, target_schema: Any = None) -> None:
         for reward in self.members.values():
@@ -655,7 +661,7 @@ class Weighted(Reward):
     async def call(self, y_true: Any = None, y_pred: Any = None, **arguments: Any) -> Feedback:
         """Return the weighted mean, the critiques by name, and each score as an objective."""
         arguments = {"target": y_true, "outputs": y_pred, **arguments}
-        feedbacks = {name: await bound(**arguments) for name, bound in self._bound.items()}
+        feedbacks = {name: await bound(**arguments) for name, bound in self._bind_members().items()}
         scores = {name: part.score for name, part in feedbacks.items() if part.score is not None}
         critiques: dict[str, list[str]] = {}
         for part in feedbacks.values():
@@ -710,7 +716,8 @@ def reward_from(x: Any) -> Reward:
 
     Raises:
         TrainerError: An unknown name ('Did you mean').
-        ArgumentError: It is none of these, a class, or a function that takes something else.
+        ArgumentError: It is none of these, a class, a function that takes something else, or a module with one argument
+            whose outputs have no `score`.
         ConfigError: Its `range` is not a pair of numbers.
 
     Example:
@@ -774,7 +781,7 @@ async def agreement(judge: Any, rows: Iterable[Mapping[str, Any]]) -> Agreement:
         people.append(data.normalize_score(score, reward.scale) if isinstance(reward, LMAsJudge) else float(score))
     if not cases:
         raise DataError("agreement: there are no rows.")
-    bound = BoundReward(reward, REWARD_ARGUMENTS)
+    bound = reward.bound()
 
     async def score_of(number: int) -> float:
         row = cases[number]

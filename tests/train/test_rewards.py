@@ -483,6 +483,97 @@ async def test_the_cosine_of_texts_is_a_score():
         R.CosineSimilarity(sm.LanguageModel("embedded/nearest"))
 
 
+# -- modules as rewards ------------------------------------------------------------------------------------------------
+
+
+class Verdict(sm.DataModel):
+    """What a critic returns."""
+
+    critique: str = ""
+    score: float
+
+
+class Critic(sm.Module):
+    """Scores by a field of what it gets, which it writes into its critique."""
+
+    def __init__(self, score=0.5, **options):
+        super().__init__(**options)
+        self.score = self.add_variable(score, name="score")
+
+    async def call(self, inputs) -> Verdict:
+        return Verdict(critique=" ".join(inputs.keys()), score=self.score.value)
+
+
+class Pair(sm.Module):
+    """Takes two inputs."""
+
+    async def call(self, a: Query, b: Query) -> Ticket:
+        return Ticket(label=a.question + b.question)
+
+
+class Undeclared(sm.Module):
+    """Returns no score, and declares nothing."""
+
+    async def call(self, inputs):
+        return Query(question="why?")
+
+
+@pytest.mark.parametrize(
+    ("program", "row", "fields"),
+    [
+        (Echo(), (Query(question="x"), {"label": "x"}), "question thinking label total"),
+        (Pair(), {"a": {"question": "x"}, "b": {"question": "y"}}, "question question_1 thinking label total"),
+    ],
+    ids=["one input", "two inputs"],
+)
+async def test_a_critic_gets_inputs_and_outputs_as_one_argument(program, row, fields):
+    """As that of `Refine`: its score and critique are the feedback; it does not get the target."""
+    (result,) = (await sm.evaluate(program, [row], reward=Critic())).results
+    assert result.feedback == sm.Feedback(0.5, fields)
+
+
+async def test_critics_are_any_modules_that_return_a_score():
+    """Generators with their inputs or without, sequences, parts of a Weighted, samples to choose from."""
+    lm = FunctionLM(lambda request: {"critique": "meh", "score": 0.4})
+    critics = [sm.SelfCritique(language_model=lm), sm.Generator(Verdict, language_model=lm)]
+    critics += [sm.Sequential([sm.SelfCritique(language_model=lm)]), sm.Majority(critics[1], 2)]
+    rows = [(Query(question="x"), {"label": "x"})]
+    for reward in [*critics, R.Weighted({"a": (1, critics[0])}), R.RewardFunction(critics[1], range=(0, 5))]:
+        assert (await sm.evaluate(Echo(), rows, reward=reward)).score == 0.4
+    scored = sm.Generator(
+        {"type": "object", "properties": {"score": {"type": "number"}}}, language_model=ScriptedLM([{"score": 9}])
+    )
+    (result,) = (await sm.evaluate(scored, [Query(question="x")], reward=critics[0])).results
+    assert (result.outputs["score"], result.score) == (9, 0.4)
+    best = sm.BestOf(sm.Generator(Ticket, language_model=ScriptedLM([{"label": c} for c in "ab"])), 2, reward=Critic())
+    assert (await best(Query(question="x")))["label"] == "a"
+
+
+async def test_a_module_without_a_score_is_no_reward():
+    """An error where the reward is made if the module declares its outputs, else an error of the row."""
+    for make in (reward_from, lambda module: R.Weighted({"a": (1, module)}), lambda x: sm.Trainer(Echo(), reward=x)):
+        with pytest.raises(sm.ArgumentError, match="returns .*'question'.* must return `score`"):
+            make(sm.Generator(Query))
+    with pytest.raises(sm.ConfigError, match="BestOf: reward is the module 'generator'"):
+        sm.BestOf(Echo(), 2, reward=sm.Generator(Query))
+    with pytest.raises(sm.EvaluationError) as caught:
+        await sm.evaluate(Echo(), [Query(question="x")], reward=Undeclared())
+    assert caught.value.errors[0].error.message == "the reward returned question, and no `score`."
+    with pytest.raises(sm.EvaluationError, match="outside its range"):
+        await sm.evaluate(Echo(), [Query(question="x")], reward=Critic(score=7))
+
+
+async def test_a_copy_of_a_reward_asks_the_copy_of_its_module():
+    """A state that is laid over a copy has no effect on the original, and the other way round."""
+    for reward in (R.RewardFunction(Critic()), R.Weighted({"a": (1, Critic())})):
+        copy = reward.clone()
+        for variable in copy.variables:
+            variable.assign(0.25)
+        rows = [Query(question="x")]
+        scores = [(await sm.evaluate(Echo(), rows, reward=each)).score for each in (reward, copy)]
+        assert scores == [0.5, 0.25]
+
+
 # -- copies and files --------------------------------------------------------------------------------------------------
 
 REWARDS = [
