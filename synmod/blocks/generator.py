@@ -99,12 +99,14 @@ class Form(NamedTuple):
         output: Symbol of the output.
         hidden: A field of the reply that is not in the output.
         reasoning: A field that the provider's native reasoning may fill.
+        example: Symbol of the outputs of an example, where it is not that of the output.
     """
 
     reply: data.SymbolicDataModel | None
     output: data.SymbolicDataModel
     hidden: str | None = None
     reasoning: str | None = None
+    example: data.SymbolicDataModel | None = None
 
 
 @registry.register_own()
@@ -288,7 +290,7 @@ class Generator(Module, Generic[M]):
         )
         self.examples = self.add_variable(
             _check_examples(kind, examples),
-            schema=_examples_schema(data.schema_of(form.output)),
+            schema=_examples_schema(data.schema_of(form.output if form.example is None else form.example)),
             name="examples",
             description="Inputs, each with the outputs that it should have.",
         )
@@ -399,7 +401,7 @@ class Generator(Module, Generic[M]):
         own = {name: tree.chosen(value) for name, value in vars(self).items() if name in _SAMPLING}
         model, reply = self._model(), self._form.reply
         schema = None if reply is None else data.schema_of(reply)
-        return await model(messages, schema, tools, stream=False, **self._settings, **{**own, **params})
+        return await model(messages, schema, tools, stream=False, **{**self._settings, **own, **params})
 
     def _model(self) -> lm.LanguageModel:
         """Return the model to call."""

@@ -8,7 +8,7 @@ Must never know: a Module (it gets path strings), the walk, the graph, what a pr
 
 from synmod.scope import Usage
 
-from .relay import LMStream, stream
+from .relay import LMStream, stream, unstreamed
 from .chat_completions import chat_body, reply_of
 from .failures import http_error
 from .embedding import EmbeddingModel, resolve_embedding_model
@@ -107,6 +107,7 @@ __all__ = [
     "turn_to_keep",
     "turns",
     "unbound_model",
+    "unstreamed",
     "use_language_models",
     "without_media",
 ]

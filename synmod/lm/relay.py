@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -37,6 +37,16 @@ ExcludeTime: TypeAlias = Callable[[float], AbstractContextManager[None]]
 
 STREAMS: Final[ContextVar[tuple[stream[Any, Any], ...]]] = ContextVar("synmod_streams", default=())
 """The enclosing streams, outermost first."""
+
+
+@contextmanager
+def unstreamed() -> Generator[None]:
+    """Leave the model calls in a block out of the enclosing streams."""
+    token = STREAMS.set(())
+    try:
+        yield
+    finally:
+        reset(STREAMS, token)
 
 
 class stream(Generic[T, Item]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`
@@ -310,15 +320,12 @@ class Relay:
     async def send(self, adapter: Adapter, request: LMRequest) -> LMReply:
         """Send one request and deliver its pieces; an adapter without `stream` has none before the whole reply."""
         self.partial_usage = None
-        token = STREAMS.set(())  # an adapter may call models itself; those calls are not streamed
-        try:
+        with unstreamed():  # an adapter may call models itself
             source = getattr(adapter, "stream", None)
             if source is not None:
                 return await self._join(source(request), adapter, request)
             reply = adapter.send(request)
             return reply if isinstance(reply, LMReply) else await reply
-        finally:
-            reset(STREAMS, token)
 
     async def _join(self, pieces: AsyncIterator[LMChunk | LMReply], adapter: Adapter, request: LMRequest) -> LMReply:
         """Deliver pieces as they arrive, and return the reply that they form."""

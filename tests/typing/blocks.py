@@ -77,6 +77,7 @@ async def thinkers(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> No
     assert_type(await ChainOfThought(Answer)(symbol), SymbolicDataModel)
     assert_type(await Decision(["a"], multiple=True)(value), JsonDataModel[Any])
     assert_type(await Decision({"a": "the first"}, question="?")(symbol), SymbolicDataModel)
+    assert_type(await Decision(["a"], confidence=True, samples=3)(value), JsonDataModel[Any])
     assert_type(await SelfCritique(Answer, return_inputs=False)(value), JsonDataModel[Any])
     assert_type(ChainOfThought(Answer).render(value), list[ChatMessage])
 
