@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import warnings
 from typing import Any, Final, NoReturn
 
 import click
 
-from synmod import errors
-from synmod.leaves import __version__, did_you_mean, scrub
+from synmod.leaves import __version__, did_you_mean
+from synmod.serving.refusals import describe_failure
 
 from . import programs, project, servers
 
@@ -66,18 +64,6 @@ def main() -> NoReturn:
 def _format_warning(message: Warning | str, *_place: Any, **_line: Any) -> str:
     """Return a warning as one line, without the line of code that it is about."""
     return f"synmod: {' '.join(str(message).split())}\n"
-
-
-def describe_failure(error: Exception) -> str:
-    """Return a failure as one line, with the line of the user's module that raised it."""
-    text = (
-        re.sub(r"(?<![:.])\n", "; ", scrub(str(error))) if isinstance(error, errors.SchemaError) else scrub(str(error))
-    )
-    text = " ".join(text.split())
-    line = errors.show_own_line(error)
-    is_users = line and "site-packages" not in line and not line.startswith(os.path.dirname(os.__file__))
-    name = "" if isinstance(error, errors.SynmodError) else f"{type(error).__name__}: "
-    return f"{name}{text or type(error).__name__}" + (f" ({line})" if is_users else "")
 
 
 def _fail(text: str, status: int) -> int:

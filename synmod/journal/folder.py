@@ -35,6 +35,8 @@ from .calls import BEGUN, CALL, Part
 from .journal import Journal, sum_paid, unwritable, usage_of, used_of
 
 _FORMAT: Final = "synmod-run/1"
+_CLOSE_S: Final = 1.0
+"""How long a cancelled block waits for the file to be closed."""
 
 
 class Run:
@@ -233,22 +235,27 @@ class Run:
             make_folder(self.path)
         except FileExistsError:
             raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
-        locked = _lock_file(self.path / "lock", self.path)
-        with locked as lock, closing(Cache(self._file, max_bytes=None, shared=False)) as records:
-            self._check(identity, state, is_own=await records.find(f"state/{state}") is not None)
-            journal = Journal(records, await aio.to_thread(sum_paid, records), lock)
-            journal.durable_rows = durable_rows
-            if records_calls:
-                journal.refuse_damage()
-            with Part(journal, records_calls=records_calls):
-                try:
-                    yield journal
-                except Paused:
-                    journal.drop_questions()
-                    raise
-            journal.drop_questions()
+        records = Cache(self._file, max_bytes=None, shared=False)
+        with _lock_file(self.path / "lock", self.path) as lock:
+            try:  # what waits for the disk does so in threads
+                is_own = await records.find(f"state/{state}") is not None
+                await aio.to_thread(self._check, identity, state, is_own)
+                journal = Journal(records, await aio.to_thread(sum_paid, records), lock)
+                journal.durable_rows = durable_rows
+                if records_calls:
+                    journal.refuse_damage()
+                with Part(journal, records_calls=records_calls):
+                    try:
+                        yield journal
+                    except Paused:
+                        journal.drop_questions()
+                        raise
+                journal.drop_questions()
+            finally:
+                with aio.shield(_CLOSE_S):
+                    await records.aclose()
 
-    def _check(self, identity: Mapping[str, Json], state: str, *, is_own: bool) -> None:
+    def _check(self, identity: Mapping[str, Json], state: str, is_own: bool) -> None:
         """Write the program and settings that the run belongs to, or compare them with those in the folder.
 
         Raises:

@@ -15,7 +15,7 @@ from .embedding import EmbeddingModel, resolve_embedding_model
 from .model import (
     EmbeddedModels, LanguageModel, NoConnection, SharedModel, TextRules, model_of_kind, text_rules, unbound_model,
     check_sample, current_language_model, current_sample, current_stand_ins, default_language_model, sample_number,
-    model_from, models_in_force, resolve_model, set_default_language_model, use_language_models,
+    model_from, models_in_force, resolve_model, set_default_language_model, stand_in_for, use_language_models,
 )
 from .limits import Limit
 from .options import (
@@ -102,6 +102,7 @@ __all__ = [
     "resolve_ref",
     "sample_number",
     "set_default_language_model",
+    "stand_in_for",
     "stream",
     "text_rules",
     "turn_to_keep",

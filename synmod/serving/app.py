@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from synmod import errors, lm, scope
+from synmod import errors, lm, scope, tree
 from synmod.leaves import aio
 from synmod.scope.frame import ambient
 
@@ -36,18 +36,18 @@ class Application:
         is_stopping: Whether new calls are refused.
     """
 
-    def __init__(self, program: Any, doors: Doors, places: Places, **settings: Any) -> None:
+    def __init__(self, program: Any, doors: Doors, concurrency: int, queue: int, **settings: Any) -> None:
         self.programs = endpoints_from(program)
         self.title: str = settings["title"] or next(iter(self.programs))
-        self.doors, self.places, self.metrics = doors, places, Counters()
+        self.doors, self.places, self.metrics = doors, Places(concurrency, queue), Counters()
         self.max_body: int = settings["max_body"]
         self.details: bool = settings["details"]
         self.timeout_s: float = settings["timeout_s"]
         self._budget: Mapping[str, Any] | None = settings["budget"]
         self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
         self.in_flight: set[Any] = set()
-        folder, most = settings["runs"], settings["concurrency"]
-        self.runs = None if folder is None else DurableRuns(self, Path(folder), most)
+        folder: str | None = settings["runs"]
+        self.runs = None if folder is None else DurableRuns(self, Path(folder), concurrency, queue)
         self.is_stopping = False
 
     async def __call__(self, asgi: Any, receive: Any, send: Any) -> None:
@@ -102,8 +102,7 @@ class Application:
         Raises:
             Refusal: The queue is full, or the server is going down.
         """
-        if self.is_stopping:
-            raise GoingDown
+        self.check_room()
         self.in_flight.add(exchange)
         with scope.track_usage() as usage:
             try:
@@ -172,9 +171,9 @@ class Application:
             work.stop()
 
 
-def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, queue: int, **settings: Any) -> Any:
+def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, **settings: Any) -> Any:
     """Return the application, behind Starlette's middleware for pages of other origins if there are any."""
-    app = Application(program, Doors(token, hosts, cors), Places(settings["concurrency"], queue), **settings)
+    app = Application(program, Doors(token, hosts, cors), **settings)
     if not cors:
         return app
     from starlette.middleware.cors import CORSMiddleware
@@ -226,9 +225,14 @@ async def _health(_app: Application, exchange: Exchange, _name: str | None) -> N
 
 
 async def _ready(app: Application, exchange: Exchange, _name: str | None) -> None:
-    """Answer whether calls are taken."""
+    """Answer whether calls are taken, and every model has its connection."""
     if app.is_stopping:
         raise GoingDown
+    for name, endpoint in app.programs.items():
+        models: Iterator[tuple[Any, lm.SharedModel]] = tree.iter_graph(endpoint.program, lm.SharedModel)
+        for _, model in models:
+            if isinstance(model.adapter, lm.NoConnection) and lm.stand_in_for(model.name) is None:
+                raise Refusal(503, f"The program {name!r} has a model without its connection.")
     await exchange.answer(200, {"status": "ready"})
 
 

@@ -82,8 +82,10 @@ def _read_conversation(endpoint: ServedProgram, body: Mapping[str, Any]) -> Any:
             raise Refusal(400, "messages has no turn of the user.")
         text = turns[-1].get("content")
         if is_array(text):
-            parts = [part.get("text", "") if is_object(part) else "" for part in text]
-            text = "".join(parts) if all(isinstance(part, str) for part in parts) else text
+            parts: list[Any] = [part.get("text") if is_object(part) else None for part in text]
+            if not all(isinstance(part, str) for part in parts):
+                raise Refusal(400, f"The program {endpoint.name!r} takes text alone: leave out images and other parts.")
+            text = "".join(parts)
     try:
         return endpoint.read_inputs({endpoint.chat_field or "messages": text})
     except errors.SchemaError as error:

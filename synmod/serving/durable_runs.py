@@ -21,9 +21,9 @@ from synmod.journal import Run, durable
 from synmod.leaves import aio, is_object, make_folder, wall_time, write_atomic
 
 from .endpoints import ServedProgram, outputs_json
-from .exchange import Exchange, event_of, to_bytes
+from .exchange import Exchange, event_of, to_bytes, write_event
 from .load import Places
-from .refusals import Refusal, refusal_of, refuse_inputs
+from .refusals import QueueFull, Refusal, refusal_of, refuse_inputs
 
 if TYPE_CHECKING:
     from .app import Application
@@ -63,14 +63,14 @@ class _Live:
 
     Attributes:
         state: `queued` or `running`.
-        events: The last events, each with its number and name.
+        events: The last events, each with its number.
         arrival: Where readers of its events wait.
         task: The task that drives it.
     """
 
     def __init__(self) -> None:
         self.state = "queued"
-        self.events: deque[tuple[int, str, Any]] = deque(maxlen=_MOST_EVENTS)
+        self.events: deque[tuple[int, bytes]] = deque(maxlen=_MOST_EVENTS)
         self.count = 0
         self.arrival = aio.Gate()
         self.task: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class _Live:
     def add(self, name: str, body: Any) -> None:
         """Add an event."""
         self.count += 1
-        self.events.append((self.count, name, body))
+        self.events.append((self.count, write_event(name, body)))
         self.arrival.wake_all()
 
     def stop(self) -> None:
@@ -93,13 +93,15 @@ class DurableRuns:
     Args:
         app: The application.
         folder: Where the runs are.
-        concurrency: How many run at once.
+        concurrency: How many run at once, beside the calls.
+        queue: How many more may wait for a place.
     """
 
-    def __init__(self, app: Application, folder: Path, concurrency: int) -> None:
+    def __init__(self, app: Application, folder: Path, concurrency: int, queue: int) -> None:
         make_folder(folder)
         self._app, self.folder = app, folder
-        self._places = Places(concurrency, 10**9)
+        self._places, self._most = Places(concurrency, queue), concurrency + queue
+        self._one_writer = aio.ThreadLimit(1)  # a write waits for the disk
         self._context = contextvars.copy_context()  # that of the application: a run outlives its request
         self._live: dict[str, _Live] = {}
         self._waiting: dict[str, frozenset[str]] = {}  # the open questions of each run that waits
@@ -109,11 +111,6 @@ class DurableRuns:
         """Go on with the runs that did not end, once per process."""
         if self._watcher is None:
             self._watcher = self._spawn(self._watch())
-            for record in self.records():
-                if record["state"] == "waiting":
-                    self._waiting[record["id"]] = frozenset(question["id"] for question in record["questions"])
-                elif record["state"] == "queued":
-                    self._drive(record["id"])
 
     def stop(self) -> None:
         """Cancel what runs here; another start goes on."""
@@ -127,16 +124,34 @@ class DurableRuns:
         return asyncio.get_running_loop().create_task(work, context=self._context.copy())
 
     async def _watch(self) -> None:
-        """Go on with runs whose questions another process has answered."""
+        """Go on with the runs that did not end, and then with those whose questions another process has answered."""
+        for record in await aio.to_thread(self.records):
+            if record["state"] == "waiting":
+                self._waiting[record["id"]] = frozenset(question["id"] for question in record["questions"])
+            elif record["state"] == "queued":
+                self._drive(record["id"])
+        stamps = dict[str, Any]()
         while True:
             await asyncio.sleep(_LOOK_S)
-            for run_id, questions in [*self._waiting.items()]:
-                if await aio.to_thread(_open_questions, self.folder / run_id) != questions:
-                    self._drive(run_id)
+            for run_id in await aio.to_thread(self._find_answered, stamps):
+                self._drive(run_id)
+
+    def _find_answered(self, stamps: dict[str, Any]) -> list[str]:
+        """Return the waiting runs of which a question was answered; a journal is read where its stamp has changed."""
+        answered = list[str]()
+        for run_id, questions in [*self._waiting.items()]:
+            folder = self.folder / run_id
+            stamp = [_stamp(folder / name) for name in ("journal.db", "journal.db-wal")]
+            if stamp != stamps.get(run_id) and _open_questions(folder) != questions:
+                answered.append(run_id)
+            stamps[run_id] = stamp
+        return answered
 
     def _drive(self, run_id: str) -> None:
-        """Run a run, or go on with it."""
+        """Run a run, or go on with it, unless it has ended."""
         self._waiting.pop(run_id, None)
+        if (self.folder / run_id / "result.json").exists():
+            return
         live = self._live.setdefault(run_id, _Live())
         if live.task is None:
             live.task = self._spawn(self._run(run_id, live))
@@ -158,7 +173,7 @@ class DurableRuns:
                     async with durable(folder):
                         live.state = "running"
                         outputs = outputs_json(await self._call(request, live))
-            self._end(run_id, {"state": "done", "outputs": outputs})
+            await self._end(run_id, {"state": "done", "outputs": outputs})
         except errors.Paused as pause:
             self._waiting[run_id] = frozenset(question.id for question in pause.questions)
             live.add("waiting", {"questions": [question.to_json() for question in pause.questions]})
@@ -166,7 +181,8 @@ class DurableRuns:
             if live.state == "queued" and isinstance(error, errors.RunError):  # another process holds it
                 self._waiting[run_id] = frozenset({""})
             else:
-                self._end(run_id, {"state": "failed", "problem": refusal_of(error, run_id, budgets).problem(run_id)})
+                problem = refusal_of(error, run_id, budgets).problem(run_id)
+                await self._end(run_id, {"state": "failed", "problem": problem})
         finally:
             self._app.in_flight.discard(live)
             live.state, live.task = "queued", None
@@ -186,34 +202,42 @@ class DurableRuns:
                     live.add(*event)
         return source.result
 
-    def _end(self, run_id: str, result: Mapping[str, Any]) -> None:
+    async def _end(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Write the result of a run, unless it has one."""
-        folder = self.folder / run_id
+        await aio.to_thread(self._write_result, self.folder / run_id, result, limiter=self._one_writer)
+
+    def _write_result(self, folder: Path, result: Mapping[str, Any]) -> None:
         if not (folder / "result.json").exists():
             write_atomic(folder / "result.json", to_bytes({**result, "usage": vars(Run(folder).usage)}))
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
-    def begin(self, program: ServedProgram, inputs: Any, key: str | None) -> str:
+    async def begin(self, program: ServedProgram, inputs: Any, key: str | None) -> str:
         """Make a run and start it, or find that of the same key; return its id.
 
         Raises:
-            Refusal: The key is that of a run with other inputs.
+            Refusal: The key is that of a run with other inputs, or the queue is full.
         """
         run_id = token_hex(16) if key is None else sha256(key.encode()).hexdigest()[:32]
         request = {"program": program.name, "inputs": inputs}
-        file = self.folder / run_id / "request.json"
+        if await aio.to_thread(self._write_request, self.folder / run_id, request, limiter=self._one_writer):
+            self._drive(run_id)
+        return run_id
+
+    def _write_request(self, folder: Path, request: Mapping[str, Any]) -> bool:
+        """Write the request of a new run; return False where it is on disk."""
+        file = folder / "request.json"
         if text := _read(file):
             if {**json.loads(text), "created": None} != {**request, "created": None}:
                 raise Refusal(422, "The Idempotency-Key is that of a run with other inputs.")
-            return run_id
-        created = datetime.fromtimestamp(wall_time(), UTC).isoformat()
-        make_folder(file.parent)
-        write_atomic(file, to_bytes({**request, "created": created}))
-        self._drive(run_id)
-        return run_id
+            return False
+        if sum(live.task is not None for live in [*self._live.values()]) >= self._most:
+            raise QueueFull
+        make_folder(folder)
+        write_atomic(file, to_bytes({**request, "created": datetime.fromtimestamp(wall_time(), UTC).isoformat()}))
+        return True
 
-    def record(self, run_id: str | None) -> dict[str, Any]:
+    async def record(self, run_id: str | None) -> dict[str, Any]:
         """Return what is known of a run.
 
         Raises:
@@ -221,45 +245,36 @@ class DurableRuns:
         """
         if run_id is None or not _ID.fullmatch(run_id) or not (self.folder / run_id / "request.json").is_file():
             raise Refusal(404, "There is no run of this id.")
-        return record_of(self.folder / run_id, self._live.get(run_id, _Live()).state)
+        return await aio.to_thread(self._record, self.folder / run_id)
+
+    def _record(self, folder: Path) -> dict[str, Any]:
+        return record_of(folder, self._live.get(folder.name, _Live()).state)
 
     def records(self) -> list[dict[str, Any]]:
         """Return what is known of all runs, newest first."""
-        folders = [path.parent for path in self.folder.glob("*/request.json")]
-        records = [record_of(folder, self._live.get(folder.name, _Live()).state) for folder in folders]
+        records = [self._record(path.parent) for path in self.folder.glob("*/request.json")]
         return sorted(records, key=lambda record: (record["created"], record["id"]), reverse=True)
 
-    def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
+    async def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
         """Answer questions of a run, all or none, and go on with it.
 
         Raises:
             Refusal: A question is not open, or an answer does not fit.
         """
-        questions = {question["id"]: question for question in self.record(run_id)["questions"]}
-        if unknown := [name for name in values if name not in questions]:
-            raise Refusal(409, f"The question {unknown[0][:100]!r} is not open.")
-        try:
-            for name, value in values.items():
-                validate(declare(questions[name]["schema"], root="any"), value, "the answer")
-        except errors.SchemaError as error:
-            raise refuse_inputs(error) from None
-        run = Run(self.folder / run_id)
-        for name, value in values.items():
-            run.answer(name, value)
+        await aio.to_thread(_write_answers, self.folder / run_id, values, limiter=self._one_writer)
         if values:
             self._drive(run_id)
 
-    def cancel(self, run_id: str) -> None:
+    async def cancel(self, run_id: str) -> None:
         """Cancel a run that has not ended."""
-        if self.record(run_id)["state"] in ("queued", "running", "waiting"):
-            self._end(run_id, {"state": "cancelled"})
-            self._waiting.pop(run_id, None)
-            live = self._live.get(run_id)
-            if live is not None and live.task is None:
-                del self._live[run_id]
-                live.arrival.wake_all()
-            elif live is not None:
-                live.stop()
+        await self._end(run_id, {"state": "cancelled"})
+        self._waiting.pop(run_id, None)
+        live = self._live.get(run_id)
+        if live is not None and live.task is None:
+            del self._live[run_id]
+            live.arrival.wake_all()
+        elif live is not None:
+            live.stop()
 
     async def send_events(self, exchange: Exchange, run_id: str) -> None:
         """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
@@ -268,10 +283,10 @@ class DurableRuns:
         live, quiet = self._live.get(run_id, _Live()), 0
         sent = sent if sent <= live.count else 0  # numbered by another process
         while True:
-            for number, name, body in [*live.events]:
+            for number, event in [*live.events]:
                 if number > sent:
                     sent, quiet = number, 0
-                    await exchange.send_raw_event(b"id: %d\n" % number + exchange.event(name, body))
+                    await exchange.send_raw_event(b"id: %d\n" % number + event)
             if live.count > sent:
                 continue
             if (self.folder / run_id / "result.json").exists():
@@ -282,7 +297,7 @@ class DurableRuns:
             if quiet == _PING:
                 quiet = 0
                 await exchange.send_raw_event(b": ping\n\n")
-        record = self.record(run_id)
+        record = await self.record(run_id)
         if record["state"] == "done":
             body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
             await exchange.send_event("result", body)
@@ -296,21 +311,50 @@ def _open_questions(folder: Path) -> frozenset[str]:
     return frozenset(question.id for question in Run(folder).waiting)
 
 
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is written."""
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _write_answers(folder: Path, values: Mapping[str, Any]) -> None:
+    """Answer questions of a run, all or none.
+
+    Raises:
+        Refusal: A question is not open, or an answer does not fit.
+    """
+    run = Run(folder)
+    questions = {} if (folder / "result.json").exists() else {question.id: question for question in run.waiting}
+    if unknown := [name for name in values if name not in questions]:
+        raise Refusal(409, f"The question {unknown[0][:100]!r} is not open.")
+    try:
+        for name, value in values.items():
+            validate(declare(questions[name].schema, root="any"), value, "the answer")
+    except errors.SchemaError as error:
+        raise refuse_inputs(error) from None
+    for name, value in values.items():
+        run.answer(name, value)
+
+
 # -- handlers ----------------------------------------------------------------------------------------------------------
 
 
 async def begin_run(app: Application, exchange: Exchange, name: str | None) -> None:
     """Answer with a new run, once it is on disk."""
+    runs = app.open_runs()
     program, _ = await app.read_call(exchange, name)
-    run_id = app.open_runs().begin(program, exchange.json, exchange.headers.get("idempotency-key"))
-    await exchange.answer(201, app.open_runs().record(run_id), {"location": f"{exchange.root}/runs/{run_id}"})
+    run_id = await runs.begin(program, exchange.json, exchange.headers.get("idempotency-key"))
+    await exchange.answer(201, await runs.record(run_id), {"location": f"{exchange.root}/runs/{run_id}"})
 
 
 async def show_runs(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with one run, or with all runs of a state."""
     runs = app.open_runs()
     if run_id is not None:
-        await exchange.answer(200, runs.record(run_id))
+        await exchange.answer(200, await runs.record(run_id))
         return
     match = re.search(r"(?:^|&)state=(\w+)", exchange.scope.get("query_string", b"").decode("latin-1"))
     records = await aio.to_thread(runs.records)  # there may be thousands
@@ -320,24 +364,24 @@ async def show_runs(app: Application, exchange: Exchange, run_id: str | None) ->
 async def cancel_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Cancel a run."""
     runs = app.open_runs()
-    runs.cancel(runs.record(run_id)["id"])
-    await exchange.answer(200, runs.record(run_id))
+    await runs.cancel((await runs.record(run_id))["id"])
+    await exchange.answer(200, await runs.record(run_id))
 
 
 async def answer_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer open questions of a run."""
     runs = app.open_runs()
-    run_id = str(runs.record(run_id)["id"])
+    run_id = str((await runs.record(run_id))["id"])
     values = await exchange.read_json(app.max_body)
     if not is_object(values):
         raise Refusal(422, "The answers must be an object: {question id: value}.")
-    runs.answer(run_id, values)
-    await exchange.answer(200, runs.record(run_id))
+    await runs.answer(run_id, values)
+    await exchange.answer(200, await runs.record(run_id))
 
 
 async def send_run_events(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with the events of a run; readers do not hold up a server that goes down."""
     runs = app.open_runs()
-    run_id = str(runs.record(run_id)["id"])
+    run_id = str((await runs.record(run_id))["id"])
     await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
     await exchange.end_events()

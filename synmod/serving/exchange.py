@@ -67,7 +67,7 @@ class Exchange:
         self.status = 0
         self.usage: Usage | None = None
         self.json: Json = None
-        self.event: Callable[[str, Any], bytes] = _event
+        self.event: Callable[[str, Any], bytes] = write_event
         self.failure: Callable[[Refusal], Any] = lambda refusal: refusal.problem(self.request_id)
         if self.path.startswith("/v1/"):
             self.event, self.failure = _data, Refusal.openai_error
@@ -227,7 +227,7 @@ class Exchange:
             await self.end_events()
 
 
-def _event(name: str, body: Any) -> bytes:
+def write_event(name: str, body: Any) -> bytes:
     """Return a server-sent event."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), to_bytes(body))
 
@@ -239,7 +239,7 @@ def _data(_name: str, body: Any) -> bytes:
 
 def _message(_name: str, body: Any) -> bytes:
     """Return a server-sent event of MCP."""
-    return _event("message", body)
+    return write_event("message", body)
 
 
 def event_of(item: Any, answering: Collection[str], *, details: bool) -> tuple[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import Final
 from synmod.leaves import aio
 from synmod.scope import Usage
 
-from .refusals import Refusal
+from .refusals import QueueFull
 
 
 class Places:
@@ -18,7 +18,7 @@ class Places:
 
     Args:
         concurrency: How many calls run at once.
-        queue: How many wait; more are refused.
+        queue: How many may wait.
     """
 
     def __init__(self, concurrency: int, queue: int) -> None:
@@ -27,18 +27,13 @@ class Places:
         self._gate = aio.Gate()
 
     def check_room(self) -> None:
-        """Raise Refusal where neither a place nor the queue has room."""
+        """Raise QueueFull where neither a place nor the queue has room."""
         if (self.running >= self._most or self.waiting) and self.waiting >= self._longest:
-            raise Refusal(429, "Too many calls at once; try again later.", {"retry-after": "1"})
+            raise QueueFull
 
     @asynccontextmanager
     async def take(self) -> AsyncGenerator[None]:
-        """Hold a place for a block, once there is one.
-
-        Raises:
-            Refusal: The queue is full.
-        """
-        self.check_room()
+        """Hold a place for a block, once there is one."""
         if self.running >= self._most or self.waiting:
             self.waiting += 1
             try:

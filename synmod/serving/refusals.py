@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -54,6 +56,13 @@ class GoingDown(Refusal):
         super().__init__(503, "The server is going down.", {"retry-after": "5"})
 
 
+class QueueFull(Refusal):
+    """As many calls or runs wait as may."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "Too many calls at once; try again later.", {"retry-after": "1"})
+
+
 def refuse_inputs(error: errors.SchemaError) -> Refusal:
     """Return the answer to inputs that their schema refuses."""
     faults = [{"pointer": fault.pointer, "wanted": fault.wanted, "got": fault.got} for fault in error.errors]
@@ -84,6 +93,17 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
         _LOG.warning("request %s: %s", request_id, scrub(str(error)))
         return Refusal(502, f"A model of the program failed: {type(error).__name__}.")
     _LOG.debug("request %s failed", request_id, exc_info=error)  # before the traceback is shortened
-    text, line = " ".join(scrub(str(error)).split()), errors.show_own_line(error)
-    _LOG.error("request %s failed: %s: %s (%s)", request_id, type(error).__name__, text, line)
+    _LOG.error("request %s failed: %s", request_id, describe_failure(error))
     return Refusal(500, "The program failed; the log of the server has the reason under the request id.")
+
+
+def describe_failure(error: Exception) -> str:
+    """Return a failure as one line, with the line of the user's module that raised it."""
+    text = (
+        re.sub(r"(?<![:.])\n", "; ", scrub(str(error))) if isinstance(error, errors.SchemaError) else scrub(str(error))
+    )
+    text = " ".join(text.split())
+    line = errors.show_own_line(error)
+    is_users = line and "site-packages" not in line and not line.startswith(os.path.dirname(os.__file__))
+    name = "" if isinstance(error, errors.SynmodError) else f"{type(error).__name__}: "
+    return f"{name}{text or type(error).__name__}" + (f" ({line})" if is_users else "")

@@ -231,6 +231,18 @@ async def test_health_readiness_and_going_down():
     assert not app.in_flight
 
 
+async def test_a_server_is_not_ready_without_the_connections_of_its_models():
+    """A file holds none of a local model; a stand-in of the request's context is one."""
+    model = sm.LanguageModel("openai/house", api_base="http://127.0.0.1:9/v1")
+    saved = sm.dumps(sm.Sequential([sm.Input(Question), sm.Generator({"answer": str}, language_model=model)]))
+    app = sm.serve({"desk": sm.loads(saved)})
+    x = await get(app, "/ready")
+    assert (x.status, "'desk'" in x.json["detail"]) == (503, True)
+    with sm.use_language_models(ScriptedLM([])):
+        assert (await get(app, "/ready")).status == 200
+    assert (await get(sm.serve(sm.loads(saved, language_models=model)), "/ready")).status == 200
+
+
 async def test_hooks_receive_every_call():
     """The hooks of `serve` are installed around each call; a request's span is the parent of the program's."""
     from opentelemetry.sdk.trace import TracerProvider

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import synmod as sm
+from synmod.testing import FunctionLM
 from tests.serving.client import answering, echo, get, post
 
 PATH = "/v1/chat/completions"
@@ -56,12 +57,24 @@ async def test_what_a_program_cannot_take_is_the_fault_of_the_client(wrong):
     assert x.json["error"]["type"] == "invalid_request_error"
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
 async def test_the_text_parts_of_a_turn_are_one_text():
-    """What is no text is left out."""
-    parts = [
-        {"type": "text", "text": "a"},
-        {"type": "image_url", "image_url": {"url": "x"}},
-        {"type": "text", "text": "b"},
-    ]
+    """An image beside them is a 400: the program would never see it."""
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     x = await post(sm.serve(echo()), PATH, {"messages": [{"role": "user", "content": parts}]})
     assert x.json["choices"][0]["message"]["content"] == "ab"
+    x = await post(sm.serve(echo()), PATH, {"messages": [{"role": "user", "content": [*parts, IMAGE]}]})
+    assert x.status == 400
+    assert "images" in x.json["error"]["message"]
+
+
+async def test_a_program_over_a_conversation_gets_its_images():
+    """As parts, which its model receives."""
+    lm = FunctionLM(lambda request: '{"answer": "a dot"}')
+    program = sm.Sequential([sm.Input(sm.ChatMessages), sm.Generator({"answer": str}, language_model=lm)])
+    content = [{"type": "text", "text": "What is it?"}, IMAGE]
+    x = await post(sm.serve(program), PATH, {"messages": [{"role": "user", "content": content}]})
+    assert x.json["choices"][0]["message"]["content"] == "a dot"
+    assert IMAGE["image_url"]["url"] in str(lm.requests[0].messages)

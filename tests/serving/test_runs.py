@@ -135,6 +135,27 @@ async def test_the_list_has_the_state_of_each_run(tmp_path):
     await close(app)
 
 
+async def test_runs_wait_in_a_queue_that_is_bounded(tmp_path):
+    """The rest is a 429; a key that is known is no further run, and a restart goes on with all of them."""
+    program = Waiting()
+    app = sm.serve(program, runs=tmp_path, concurrency=1, queue=2)
+    answers = await asyncio.gather(
+        *[post(app, "/runs", {"text": str(n)}, headers={"idempotency-key": str(n)}) for n in range(9)]
+    )
+    assert sorted(x.status for x in answers) == [201] * 3 + [429] * 6
+    assert {x.answer_headers.get("retry-after") for x in answers if x.status == 429} == {"1"}
+    kept = [n for n, x in enumerate(answers) if x.status == 201]
+    again = await post(app, "/runs", {"text": str(kept[0])}, headers={"idempotency-key": str(kept[0])})
+    assert (again.status, again.json["id"]) == (201, answers[kept[0]].json["id"])
+    assert len([*tmp_path.iterdir()]) == 3
+    await close(app)
+    program.gate.set()
+    other = sm.serve(program, runs=tmp_path, concurrency=1, queue=0)
+    for n in kept:
+        assert (await wait_for(other, answers[n].json["id"], "done"))["outputs"] == {"text": str(n)}
+    await close(other)
+
+
 @pytest.mark.parametrize("state", ["done", "cancelled"])
 async def test_a_run_that_has_ended_stays_so(tmp_path, state):
     """An answer without values does not run it again; the server forgets it, and its events end with how it ended."""
