@@ -122,24 +122,22 @@ def show(opener: Opener, file: str, kind: str) -> None:
         return
     served = ServedProgram("program", program)
     document = json.loads(Path(file).read_text("utf-8"))
+    records = document["language_models"]
     ids = re.findall(r'"([A-Za-z_][\w.-]*)>[A-Za-z_][\w.-]*"', json.dumps([document["graph"], document["data_models"]]))
     about = {
         "inputs": served.input_schema,
         "outputs": run_async(served.output_schema()),
         "variables": {path: thaw(variable.value) for path, variable in tree.variables(program).items()},
-        "models": {
-            name: record["model"] if record.get("type") else None
-            for name, record in document["language_models"].items()
-        },
+        "models": {name: record["model"] if record.get("type") else None for name, record in records.items()},
         "packages": sorted({*ids} - {"synmod"}),
     }
     if kind == "json":
         print_json(about, indent=2)
         return
-    click.echo(summary_text(program).encode())
-    for name, value in about.items():
-        text = f"{name}: {json.dumps(value, ensure_ascii=False)}"
-        click.echo(fill(text, 80, subsequent_indent="  ", break_on_hyphens=False).encode())
+    lines = summary_text(program, columns=("path", "class", "variables", "tokens", "language_model")).splitlines()
+    lines += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in about.items()]
+    for line in lines:
+        click.echo(fill(line, 80, subsequent_indent="  ", break_on_hyphens=False).encode())
 
 
 # -- run ---------------------------------------------------------------------------------------------------------------
@@ -304,14 +302,11 @@ def fit(opener: Opener, file: str, rows: str, out: str, **options: Any) -> None:
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of a failure.")
 def diff(old: str, new: str) -> int:
     """Compare two saved programs by Variable: the status is 0 for equal, 1 for different, 2 for unreadable."""
-    before, after = _sections(old), _sections(new)
-    missing = object()
-    changes = dict[str, Any]()
-    for path in dict.fromkeys([*before, *after]):
-        values = before.get(path, missing), after.get(path, missing)
-        if values[0] != values[1]:
-            sides = zip(("old", "new"), values, strict=True)
-            changes[path] = {side: value for side, value in sides if value is not missing}
+    sides, changes = {"old": _sections(old), "new": _sections(new)}, dict[str, Any]()
+    for path in dict.fromkeys([*sides["old"], *sides["new"]]):
+        values = {side: sections[path] for side, sections in sides.items() if path in sections}
+        if len(values) == 1 or values["old"] != values["new"]:
+            changes[path] = values
     print_json(changes, indent=2)
     return int(bool(changes))
 

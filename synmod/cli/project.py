@@ -14,6 +14,7 @@ from synmod.leaves import make_folder, write_atomic
 _TEMPLATE: Final = Path(__file__).with_name("template")
 _PAGE: Final = Path(__file__).parents[1] / "SKILL.md"
 _OWN: Final = {"conftest", "data", "out", "runs", "synmod", "tests", "train"}
+_LONGEST: Final = 100
 _TAKEN: Final = _OWN | {*map(str.lower, sys.stdlib_module_names)}
 
 
@@ -23,23 +24,18 @@ _TAKEN: Final = _OWN | {*map(str.lower, sys.stdlib_module_names)}
 def init(name: str, force: bool) -> None:
     """Make the folder NAME with a project that runs: package, data, training, tests."""
     package, folder = name.replace("-", "_"), Path(name)
-    if (
-        not (package.isidentifier() and package.isascii())
-        or keyword.iskeyword(package)
-        or keyword.issoftkeyword(package)
-    ):
-        raise click.UsageError(f"{name!r} is no name of a package: write letters, digits and dashes, such as my-desk.")
+    is_name = package.isidentifier() and package.isascii() and package.strip("_") and len(name) <= _LONGEST
+    if not is_name or keyword.iskeyword(package) or keyword.issoftkeyword(package):
+        raise click.UsageError(f"{name!r:.100} is no name of a package: write letters, digits and dashes: my-desk.")
     if package.lower() in _TAKEN:
-        raise click.UsageError(
-            f"{name!r} is a name of Python's or of the project's own: write another, such as my-desk."
-        )
+        raise click.UsageError(f"{name!r} is a name of Python's or of the project's own: write another, as my-desk.")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not force)):
         raise click.UsageError(f"the folder {name!r} holds something: choose another name, or pass --force.")
-    files = [*_TEMPLATE.rglob("*.txt")]
-    for file in files:
+    for file in _TEMPLATE.rglob("*.txt"):
         target = folder / str(file.relative_to(_TEMPLATE)).removesuffix(".txt").replace("PACKAGE", package)
         make_folder(target.parent)
-        write_atomic(target, file.read_text("utf-8").replace("PACKAGE", package).replace("FOLDER", name))
+        text = file.read_text("utf-8").replace("PACKAGE", package)
+        write_atomic(target, text.replace("FOLDER", name.strip("-_")))  # a distribution begins and ends with a letter
     page = _PAGE.read_text("utf-8").partition("---\n")[2].partition("---\n")[2].lstrip()
     write_atomic(folder / "AGENTS.md", page)
     click.echo(f"synmod: made {name}; go on with: cd {name} && pytest && python train.py", err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from synmod.scope import hooks_lib
 from synmod.serving import mcp_server, serve as make_app
 from synmod.serving.doors import is_loopback
 from synmod.serving.durable_runs import record_of
+from synmod.serving.endpoints import name_from
 
 from .programs import Opener, opens_programs, print_json, read_answer
 
@@ -27,11 +27,11 @@ def _open_programs(opener: Opener, files: tuple[str, ...]) -> dict[str, Any]:
     """Return the programs of arguments such as `desk.json` and `other=other.json`, by name."""
     programs = dict[str, Any]()
     for argument in files:
-        name, equals, file = argument.partition("=") if not Path(argument).exists() else ("", "", argument)
-        file = file if equals or not name else name
+        name, equals, file = argument.partition("=")
+        if Path(argument).exists() or not equals:
+            name, file = name_from(Path(argument).stem), argument
         if not Path(file).is_file():
             raise click.UsageError(f"there is no file {file!r}; write FILE or NAME=FILE.")
-        name = name if equals else re.sub(r"[^A-Za-z0-9_-]", "_", Path(file).stem)[:64]
         programs[name] = opener(file)
     return programs
 
@@ -117,11 +117,7 @@ def runs(folder: str, answer: tuple[str, ...]) -> None:
     folders = [path.parent for path in sorted(Path(folder).glob("*/run.json"))]
     if not answer:
         for path in folders:
-            run = Run(path)
-            questions = [question.to_json() for question in run.waiting]
-            served = record_of(path) if (path / "request.json").exists() else {"id": path.name}
-            state = served.get("state", "waiting" if questions else "begun")
-            print_json({**served, "state": state, "questions": questions, "usage": vars(run.usage)})
+            print_json(record_of(path))
         return
     _, run_id, name, value = answer
     run = Run(Path(folder, run_id))

@@ -35,8 +35,6 @@ from .calls import BEGUN, CALL, Part
 from .journal import Journal, sum_paid, unwritable, usage_of, used_of
 
 _FORMAT: Final = "synmod-run/1"
-_CLOSE_S: Final = 1.0
-"""How long a cancelled block waits for the file to be closed."""
 
 
 class Run:
@@ -252,7 +250,7 @@ class Run:
                         raise
                 journal.drop_questions()
             finally:
-                with aio.shield(_CLOSE_S):
+                with aio.shield(1.0):
                     await records.aclose()
 
     def _check(self, identity: Mapping[str, Json], state: str, is_own: bool) -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from synmod import errors, lm, scope, tree
+from synmod import lm, scope, tree
 from synmod.leaves import aio
 from synmod.scope.frame import ambient
 
@@ -21,7 +21,7 @@ from .durable_runs import DurableRuns, answer_run, begin_run, cancel_run, send_r
 from .endpoints import ServedProgram, endpoints_from, find_endpoint, outputs_json
 from .exchange import Exchange, event_of
 from .load import Counters, Places
-from .refusals import CLIENT_LEFT, ClientLeft, GoingDown, Refusal, refusal_of, refuse_inputs
+from .refusals import CLIENT_LEFT, ClientLeft, GoingDown, Refusal, refusal_of
 
 Handler: TypeAlias = Callable[["Application", Exchange, str | None], Awaitable[None]]
 
@@ -130,10 +130,7 @@ class Application:
         Raises:
             Refusal: There is none.
         """
-        try:
-            endpoint = find_endpoint(self.programs, name)
-        except LookupError as error:
-            raise Refusal(404, f"{error.args[0]}") from None
+        endpoint = find_endpoint(self.programs, name)
         exchange.program = endpoint.name
         return endpoint
 
@@ -145,10 +142,7 @@ class Application:
         """
         endpoint = self.find(exchange, name)
         self.check_room()
-        try:
-            return endpoint, endpoint.read_inputs(await exchange.read_json(self.max_body))
-        except errors.SchemaError as error:
-            raise refuse_inputs(error) from None
+        return endpoint, endpoint.take_inputs(await exchange.read_json(self.max_body))
 
     def open_runs(self) -> DurableRuns:
         """Return the durable runs, which go on from the first request at the latest.
@@ -171,17 +165,6 @@ class Application:
             work.stop()
 
 
-def serve(program: Any, *, token: str | bool | None, hosts: Any, cors: Any, **settings: Any) -> Any:
-    """Return the application, behind Starlette's middleware for pages of other origins if there are any."""
-    app = Application(program, Doors(token, hosts, cors), **settings)
-    if not cors:
-        return app
-    from starlette.middleware.cors import CORSMiddleware
-
-    readable = ["x-request-id", "x-usage", "location", "retry-after"]
-    return CORSMiddleware(app, allow_origins=[*cors], allow_methods=["*"], allow_headers=["*"], expose_headers=readable)
-
-
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
@@ -201,11 +184,7 @@ async def _stream(app: Application, exchange: Exchange, name: str | None) -> Non
             answering = endpoint.answering
             async for item in exchange.read_patiently(source):
                 if (event := event_of(item, answering, details=app.details)) is not None:
-                    await (
-                        exchange.send_event
-                        if isinstance(item, lm.LMChunk | scope.Emitted)
-                        else exchange.send_call_event
-                    )(*event)
+                    await exchange.send_event(*event, waits=not isinstance(item, lm.LMChunk | scope.Emitted))
         return source.result
 
     outputs = await exchange.run_attended(work)
@@ -238,7 +217,8 @@ async def _ready(app: Application, exchange: Exchange, _name: str | None) -> Non
 
 async def _metrics(app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the numbers of the server."""
-    await exchange.answer(200, app.metrics.text(app.places), kind="text/plain; version=0.0.4; charset=utf-8")
+    text = "".join(f"{line}\n" for line in app.metrics.lines(app.places))
+    await exchange.answer(200, text, kind="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _mcp(app: Application, exchange: Exchange, name: str | None) -> None:

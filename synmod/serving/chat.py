@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synmod import errors, lm
+from synmod import lm
 from synmod.data import dump_json
 from synmod.leaves import is_array, is_object
 
 from .endpoints import ServedProgram, outputs_json
 from .exchange import Exchange
-from .refusals import Refusal, refuse_inputs
+from .refusals import Refusal
 
 if TYPE_CHECKING:
     from .app import Application
@@ -86,10 +86,7 @@ def _read_conversation(endpoint: ServedProgram, body: Mapping[str, Any]) -> Any:
             if not all(isinstance(part, str) for part in parts):
                 raise Refusal(400, f"The program {endpoint.name!r} takes text alone: leave out images and other parts.")
             text = "".join(parts)
-    try:
-        return endpoint.read_inputs({endpoint.chat_field or "messages": text})
-    except errors.SchemaError as error:
-        raise refuse_inputs(error) from None
+    return endpoint.take_inputs({endpoint.chat_field or "messages": text})
 
 
 def content_of(outputs: Any) -> str:

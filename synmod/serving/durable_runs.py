@@ -8,7 +8,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,8 +20,8 @@ from synmod.data import declare, validate
 from synmod.journal import Run, durable
 from synmod.leaves import aio, is_object, make_folder, wall_time, write_atomic
 
-from .endpoints import ServedProgram, outputs_json
-from .exchange import Exchange, event_of, to_bytes, write_event
+from .endpoints import ServedProgram, find_endpoint, outputs_json
+from .exchange import PING_S, Exchange, event_of, to_bytes, write_event
 from .load import Places
 from .refusals import QueueFull, Refusal, refusal_of, refuse_inputs
 
@@ -33,20 +33,19 @@ _LOOK_S: Final = 1.0
 """How often waiting runs are looked at: another process may have answered."""
 _MOST_EVENTS: Final = 10_000
 _DIGITS: Final = 18
-_PING: Final = 15
-"""After how many looks without an event a comment keeps a connection open."""
 
 
-def record_of(folder: Path, state: str = "queued") -> dict[str, Any]:
-    """Return what is known of a run; `state` is that of one that neither ended nor waits."""
+def record_of(folder: Path, state: str = "") -> dict[str, Any]:
+    """Return what is known of a run; `state` is that of one that neither ended nor waits, if it is known."""
     run = Run(folder)
-    request: Any = json.loads((folder / "request.json").read_bytes())
+    request: Any = json.loads(_read(folder / "request.json") or b"{}")  # missing for one that no server has begun
     result: Any = json.loads(_read(folder / "result.json") or b"{}")
     is_open = not result and (folder / "journal.db").exists()
     questions = [question.to_json() for question in run.waiting] if is_open else []
-    state = "waiting" if questions and state == "queued" else state
+    state = state or ("queued" if request else "begun")
+    state = "waiting" if questions and state != "running" else state
     usage = vars(run.usage) if is_open else None
-    about = {"id": folder.name, "program": request["program"], "created": request["created"]}
+    about = {"id": folder.name, "program": request.get("program"), "created": request.get("created")}
     return {**about, "state": state, "outputs": None, "problem": None, "usage": usage, **result, "questions": questions}
 
 
@@ -104,7 +103,7 @@ class DurableRuns:
         self._one_writer = aio.ThreadLimit(1)  # a write waits for the disk
         self._context = contextvars.copy_context()  # that of the application: a run outlives its request
         self._live: dict[str, _Live] = {}
-        self._waiting: dict[str, frozenset[str]] = {}  # the open questions of each run that waits
+        self._waiting: dict[str, set[str]] = {}  # the open questions of each run that waits
         self._watcher: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -127,7 +126,7 @@ class DurableRuns:
         """Go on with the runs that did not end, and then with those whose questions another process has answered."""
         for record in await aio.to_thread(self.records):
             if record["state"] == "waiting":
-                self._waiting[record["id"]] = frozenset(question["id"] for question in record["questions"])
+                self._waiting[record["id"]] = {question["id"] for question in record["questions"]}
             elif record["state"] == "queued":
                 self._drive(record["id"])
         stamps = dict[str, Any]()
@@ -141,20 +140,24 @@ class DurableRuns:
         answered = list[str]()
         for run_id, questions in [*self._waiting.items()]:
             folder = self.folder / run_id
-            stamp = [_stamp(folder / name) for name in ("journal.db", "journal.db-wal")]
-            if stamp != stamps.get(run_id) and _open_questions(folder) != questions:
-                answered.append(run_id)
-            stamps[run_id] = stamp
+            with suppress(FileNotFoundError):  # the log of one that has just been closed
+                stamp = [file.stat().st_mtime_ns for file in folder.glob("journal.db*")]
+                if stamp != stamps.get(run_id) and {question.id for question in Run(folder).waiting} != questions:
+                    answered.append(run_id)
+                stamps[run_id] = stamp
         return answered
 
     def _drive(self, run_id: str) -> None:
         """Run a run, or go on with it, unless it has ended."""
         self._waiting.pop(run_id, None)
-        if (self.folder / run_id / "result.json").exists():
+        if self._has_ended(run_id):
             return
         live = self._live.setdefault(run_id, _Live())
         if live.task is None:
             live.task = self._spawn(self._run(run_id, live))
+
+    def _has_ended(self, run_id: str) -> bool:
+        return (self.folder / run_id / "result.json").exists()
 
     async def _run(self, run_id: str, live: _Live) -> None:
         """Run a run until it ends, pauses or is cancelled."""
@@ -175,11 +178,11 @@ class DurableRuns:
                         outputs = outputs_json(await self._call(request, live))
             await self._end(run_id, {"state": "done", "outputs": outputs})
         except errors.Paused as pause:
-            self._waiting[run_id] = frozenset(question.id for question in pause.questions)
+            self._waiting[run_id] = {question.id for question in pause.questions}
             live.add("waiting", {"questions": [question.to_json() for question in pause.questions]})
         except Exception as error:  # noqa: BLE001  # each becomes the result of the run
             if live.state == "queued" and isinstance(error, errors.RunError):  # another process holds it
-                self._waiting[run_id] = frozenset({""})
+                self._waiting[run_id] = {""}
             else:
                 problem = refusal_of(error, run_id, budgets).problem(run_id)
                 await self._end(run_id, {"state": "failed", "problem": problem})
@@ -192,9 +195,7 @@ class DurableRuns:
 
     async def _call(self, request: Mapping[str, Any], live: _Live) -> Any:
         """Return what the program of a run returns; note its events."""
-        program = self._app.programs.get(request["program"])
-        if program is None:
-            raise Refusal(500, "The server has no program of this name any more.")
+        program = find_endpoint(self._app.programs, request["program"])
         answering = program.answering
         async with lm.stream(program.call, program.read_inputs(request["inputs"]), events=True) as source:
             async for item in source:
@@ -237,22 +238,19 @@ class DurableRuns:
         write_atomic(file, to_bytes({**request, "created": datetime.fromtimestamp(wall_time(), UTC).isoformat()}))
         return True
 
-    async def record(self, run_id: str | None) -> dict[str, Any]:
-        """Return what is known of a run.
-
-        Raises:
-            Refusal: There is none.
-        """
+    def check(self, run_id: str | None) -> str:
+        """Return the id of a run; raise Refusal for another."""
         if run_id is None or not _ID.fullmatch(run_id) or not (self.folder / run_id / "request.json").is_file():
             raise Refusal(404, "There is no run of this id.")
-        return await aio.to_thread(self._record, self.folder / run_id)
+        return run_id
 
-    def _record(self, folder: Path) -> dict[str, Any]:
-        return record_of(folder, self._live.get(folder.name, _Live()).state)
+    def record(self, run_id: str) -> dict[str, Any]:
+        """Return what is known of a run."""
+        return record_of(self.folder / run_id, self._live.get(run_id, _Live()).state)
 
     def records(self) -> list[dict[str, Any]]:
         """Return what is known of all runs, newest first."""
-        records = [self._record(path.parent) for path in self.folder.glob("*/request.json")]
+        records = [self.record(path.parent.name) for path in self.folder.glob("*/request.json")]
         return sorted(records, key=lambda record: (record["created"], record["id"]), reverse=True)
 
     async def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
@@ -280,44 +278,28 @@ class DurableRuns:
         """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
         last = exchange.headers.get("last-event-id", "")
         sent = int(last) if last.isdecimal() and len(last) < _DIGITS else 0
-        live, quiet = self._live.get(run_id, _Live()), 0
+        live = _Live() if self._has_ended(run_id) else self._live.setdefault(run_id, _Live())
         sent = sent if sent <= live.count else 0  # numbered by another process
         while True:
             for number, event in [*live.events]:
                 if number > sent:
-                    sent, quiet = number, 0
+                    sent = number
                     await exchange.send_raw_event(b"id: %d\n" % number + event)
             if live.count > sent:
                 continue
-            if (self.folder / run_id / "result.json").exists():
+            if self._has_ended(run_id):
                 break
-            with aio.deadline_scope(_LOOK_S) as wait:
+            with aio.deadline_scope(PING_S) as wait:
                 await live.arrival.wait()
-            live, quiet = self._live.get(run_id, live), quiet + wait.expired
-            if quiet == _PING:
-                quiet = 0
+            if wait.expired:
                 await exchange.send_raw_event(b": ping\n\n")
-        record = await self.record(run_id)
+        record = await aio.to_thread(self.record, run_id)
         if record["state"] == "done":
             body = {"outputs": record["outputs"], "usage": record["usage"], "request_id": run_id}
             await exchange.send_event("result", body)
         else:
             cancelled = Refusal(409, "The run was cancelled.").problem(run_id)
             await exchange.send_event("error", record["problem"] or cancelled)
-
-
-def _open_questions(folder: Path) -> frozenset[str]:
-    """Return the ids of the open questions of a run."""
-    return frozenset(question.id for question in Run(folder).waiting)
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    """Return what changes when a file is written."""
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def _write_answers(folder: Path, values: Mapping[str, Any]) -> None:
@@ -347,14 +329,14 @@ async def begin_run(app: Application, exchange: Exchange, name: str | None) -> N
     runs = app.open_runs()
     program, _ = await app.read_call(exchange, name)
     run_id = await runs.begin(program, exchange.json, exchange.headers.get("idempotency-key"))
-    await exchange.answer(201, await runs.record(run_id), {"location": f"{exchange.root}/runs/{run_id}"})
+    await _show_run(runs, exchange, run_id, 201, {"location": f"{exchange.root}/runs/{run_id}"})
 
 
 async def show_runs(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with one run, or with all runs of a state."""
     runs = app.open_runs()
     if run_id is not None:
-        await exchange.answer(200, await runs.record(run_id))
+        await _show_run(runs, exchange, runs.check(run_id))
         return
     match = re.search(r"(?:^|&)state=(\w+)", exchange.scope.get("query_string", b"").decode("latin-1"))
     records = await aio.to_thread(runs.records)  # there may be thousands
@@ -364,24 +346,30 @@ async def show_runs(app: Application, exchange: Exchange, run_id: str | None) ->
 async def cancel_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Cancel a run."""
     runs = app.open_runs()
-    await runs.cancel((await runs.record(run_id))["id"])
-    await exchange.answer(200, await runs.record(run_id))
+    run_id = runs.check(run_id)
+    await runs.cancel(run_id)
+    await _show_run(runs, exchange, run_id)
 
 
 async def answer_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer open questions of a run."""
     runs = app.open_runs()
-    run_id = str((await runs.record(run_id))["id"])
+    run_id = runs.check(run_id)
     values = await exchange.read_json(app.max_body)
     if not is_object(values):
         raise Refusal(422, "The answers must be an object: {question id: value}.")
     await runs.answer(run_id, values)
-    await exchange.answer(200, await runs.record(run_id))
+    await _show_run(runs, exchange, run_id)
 
 
 async def send_run_events(app: Application, exchange: Exchange, run_id: str | None) -> None:
     """Answer with the events of a run; readers do not hold up a server that goes down."""
     runs = app.open_runs()
-    run_id = str((await runs.record(run_id))["id"])
+    run_id = runs.check(run_id)
     await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
     await exchange.end_events()
+
+
+async def _show_run(runs: DurableRuns, exchange: Exchange, run_id: str, status: int = 200, headers: Any = None) -> None:
+    """Answer with a run."""
+    await exchange.answer(status, await aio.to_thread(runs.record, run_id), headers)

@@ -15,6 +15,8 @@ from synmod.module import Execution, Module, declaration_of, execution_of
 from synmod.scope.tracing import plain
 from synmod.train import rows
 
+from .refusals import Refusal, refuse_inputs
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ANY_OBJECT: Final = {"type": "object"}
 
@@ -89,6 +91,13 @@ class ServedProgram:
         values = {name: self._read_part(name, parts[name]) for name in self._parts}
         return rows.PositionalInputs(values.values()) if self._is_list else values
 
+    def take_inputs(self, json: Json) -> Any:
+        """Return the inputs of a request; raise Refusal where `read_inputs` raises."""
+        try:
+            return self.read_inputs(json)
+        except SchemaError as error:
+            raise refuse_inputs(error) from None
+
     def _read_part(self, name: str, json: Any) -> Any:
         """Return one of several inputs."""
         part = self._parts[name]
@@ -133,8 +142,13 @@ def endpoints_from(program: Any) -> dict[str, ServedProgram]:
         if not endpoints:
             raise ArgumentError("serve: got no program; write {'desk': program}.")
         return endpoints
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", str(getattr(program, "name", "program")))[:64] or "program"
+    name = name_from(str(getattr(program, "name", "program")))
     return {name: ServedProgram(name, program)}
+
+
+def name_from(text: str) -> str:
+    """Return a text as the name of a program."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "program"
 
 
 def outputs_json(outputs: Any) -> Any:
@@ -146,12 +160,12 @@ def find_endpoint(endpoints: Mapping[str, ServedProgram], name: Any) -> ServedPr
     """Return the endpoint of a name; the first one without a name.
 
     Raises:
-        LookupError: There is none, with 'Did you mean'.
+        Refusal: There is none, with 'Did you mean'.
     """
     if name is None:
         return next(iter(endpoints.values()))
     if not isinstance(name, str) or name not in endpoints:
-        raise LookupError(f"there is no program {name!r:.100}.{did_you_mean(name, endpoints)}")
+        raise Refusal(404, f"There is no program {name!r:.100}.{did_you_mean(name, endpoints)}")
     return endpoints[name]
 
 

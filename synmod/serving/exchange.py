@@ -19,7 +19,7 @@ from .refusals import ClientLeft, GoingDown, Refusal
 
 T = TypeVar("T")
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_PING_S: Final = 15.0
+PING_S: Final = 15.0
 """How long an event stream is silent before a comment keeps its connection open."""
 _HOLD_S: Final = 1.0
 """How long events of calls wait for the first piece of the answer."""
@@ -165,16 +165,16 @@ class Exchange:
         await self.begin(status, {**own, **(headers or {})})
         await self._send({"type": "http.response.body", "body": b"" if self.scope["method"] == "HEAD" else content})
 
-    async def send_event(self, name: str, body: Any) -> None:
-        """Send an event, and before the first one the head of the answer."""
-        await self.send_raw_event(self.event(name, body))
+    async def send_event(self, name: str, body: Any, *, waits: bool = False) -> None:
+        """Send an event, and before the first one the head of the answer.
 
-    async def send_call_event(self, name: str, body: Any) -> None:
-        """Send an event about a call; the first ones wait a moment, so that an early failure still has its status."""
-        if self.status or len(self._early) == _MOST_EARLY:
-            await self.send_event(name, body)
+        The first events that may wait do so for a moment: then an early failure still has its status.
+        """
+        event = self.event(name, body)
+        if waits and not self.status and len(self._early) < _MOST_EARLY:
+            self._early.append(event)
         else:
-            self._early.append(self.event(name, body))
+            await self.send_raw_event(event)
 
     async def send_raw_event(self, event: bytes) -> None:
         """Send the bytes of an event, and before the first one the head of the answer."""
@@ -187,7 +187,7 @@ class Exchange:
         """Yield the pieces of a stream; a comment keeps the connection open where none arrives for a while."""
         while True:
             piece: T | None = None
-            with aio.deadline_scope(_HOLD_S if self._early else _PING_S) as wait:
+            with aio.deadline_scope(_HOLD_S if self._early else PING_S) as wait:
                 piece = await anext(source, None)
             if wait.expired:
                 await self.send_raw_event(b"" if self._early else b": ping\n\n")

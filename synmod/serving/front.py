@@ -11,6 +11,7 @@ from synmod.errors import ArgumentError, ConfigError
 from synmod.leaves import check_int, check_number, checks_keywords, path_text
 from synmod.scope import Hook, budget as budget_block
 
+from .doors import Doors
 from .endpoints import endpoints_from
 
 
@@ -71,17 +72,15 @@ def serve(
         import starlette  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         raise ConfigError(f"serve needs starlette ({error}): pip install 'synmod-lm[serve]'.") from None
-    from . import app
+    from .app import Application
 
     if budget is not None:
         budget_block(**budget)  # pyright: ignore[reportArgumentType]  # its checks
     if any(not isinstance(hook, Hook) for hook in hooks):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"serve: hooks must be a list of sm.Hook, got {hooks!r:.100}.")
-    return app.serve(
+    app = Application(
         program,
-        token=token,
-        hosts=hosts,
-        cors=cors,
+        Doors(token, hosts, cors),
         runs=None if runs is None else path_text(runs),
         concurrency=check_int("serve: concurrency", concurrency),
         queue=check_int("serve: queue", queue, 0),
@@ -92,6 +91,12 @@ def serve(
         hooks=tuple(hooks),
         title=title,
     )
+    if not cors:
+        return app
+    from starlette.middleware.cors import CORSMiddleware
+
+    readable = ["x-request-id", "x-usage", "location", "retry-after"]
+    return CORSMiddleware(app, allow_origins=[*cors], allow_methods=["*"], allow_headers=["*"], expose_headers=readable)
 
 
 def mcp_server(program: Any) -> Any:

@@ -77,11 +77,7 @@ class Counters:
         self._tokens.update({name: getattr(usage, name) for name in _TOKENS})
         self._cost_usd += usage.cost_usd or 0.0
 
-    def text(self, places: Places) -> str:
-        """Return all numbers as text."""
-        return "".join(f"{line}\n" for line in self._lines(places))
-
-    def _lines(self, places: Places) -> Iterator[str]:
+    def lines(self, places: Places) -> Iterator[str]:
         """Yield the lines of the text."""
         yield "# TYPE synmod_requests_total counter"
         for (program, route, status), count in sorted(self._requests.items()):

@@ -20,7 +20,7 @@ from synmod.scope.frame import ambient
 
 from .endpoints import ServedProgram, find_endpoint, outputs_json
 from .exchange import Exchange
-from .refusals import Refusal, refusal_of, refuse_inputs
+from .refusals import refusal_of
 
 if TYPE_CHECKING:
     from .app import Application
@@ -42,7 +42,7 @@ def make_server(
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             program = find_endpoint(programs, params.name)
-            outputs = outputs_json(await call(program, program.read_inputs(params.arguments or {})))
+            outputs = outputs_json(await call(program, program.take_inputs(params.arguments or {})))
         except Exception as error:  # noqa: BLE001  # each is a result
             return _failure(error, getattr(ambient(), "budgets", ()))
         structure: Any = outputs if is_object(outputs) else {"result": outputs}
@@ -68,9 +68,7 @@ async def _describe(program: ServedProgram) -> types.Tool:
 
 def _failure(error: Exception, budgets: Collection[Any]) -> types.CallToolResult:
     """Return a failure as a result that the model of the client can read."""
-    if isinstance(error, LookupError) and not isinstance(error, errors.SynmodError):
-        error = Refusal(404, f"{error.args[0]}") if error.args else error
-    refusal = refuse_inputs(error) if isinstance(error, errors.SchemaError) else refusal_of(error, uuid4().hex, budgets)
+    refusal = refusal_of(error, uuid4().hex, budgets)
     faults = [f"{fault['pointer']}: wanted {fault['wanted']}" for fault in refusal.members.get("errors", ())]
     return types.CallToolResult(content=[_text("\n".join([refusal.detail, *faults]))], is_error=True)
 

@@ -30,12 +30,11 @@ async def openapi(title: str, endpoints: Mapping[str, ServedProgram], *, has_run
         sides = {"inputs": endpoint.input_schema, "outputs": await endpoint.output_schema()}
         for side, schema in sides.items():
             schemas[f"{name}.{side}"] = {"$id": f"urn:synmod:{name}:{side}", **schema}  # its references stay in it
-        inputs = {"content": {"application/json": {"schema": _reference(name, "inputs")}}, "required": True}
-        outputs = {"application/json": {"schema": _reference(name, "outputs")}}
-        for route, content in {
-            "call": outputs,
-            "stream": {"text/event-stream": {"schema": {"type": "string"}}},
-        }.items():
+        refer = {side: {"schema": {"$ref": f"#/components/schemas/{name}.{side}"}} for side in sides}
+        inputs = {"content": {"application/json": refer["inputs"]}, "required": True}
+        events = {"schema": {"type": "string"}}
+        kinds = {"call": {"application/json": refer["outputs"]}, "stream": {"text/event-stream": events}}
+        for route, content in kinds.items():
             answers = {"200": {"description": "The outputs.", "content": content}, "default": _PROBLEM}
             operation = {"operationId": f"{route}-{name}", "summary": endpoint.description, "requestBody": inputs}
             paths[f"/{route}/{name}"] = {"post": {**operation, "responses": answers}}
@@ -44,11 +43,6 @@ async def openapi(title: str, endpoints: Mapping[str, ServedProgram], *, has_run
     token = {"token": {"type": "http", "scheme": "bearer"}}
     about = {"openapi": "3.1.0", "info": {"title": title, "version": __version__}, "paths": paths}
     return {**about, "components": {"schemas": schemas, "securitySchemes": token}, "security": [{"token": []}, {}]}
-
-
-def _reference(name: str, side: str) -> dict[str, str]:
-    """Return a reference to the schema of the inputs or outputs of a program."""
-    return {"$ref": f"#/components/schemas/{name}.{side}"}
 
 
 _PROBLEM = {

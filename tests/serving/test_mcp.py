@@ -142,6 +142,18 @@ def call_desk():
     return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": parameters}
 
 
+async def test_the_programs_own_misfit_stays_in_the_log():
+    """Only the inputs of the client are explained to it."""
+
+    def fail(inputs: Question) -> Question:
+        raise sm.SchemaError("secret")
+
+    app = sm.serve({"desk": sm.Sequential([sm.Input(Question), sm.Lambda(fail)])})
+    x = await post(app, "/mcp", call_desk(), headers={"accept": "application/json, text/event-stream"})
+    assert b"The program failed" in x.content
+    assert b"secret" not in x.content
+
+
 async def test_a_spent_budget_is_named_as_in_other_answers():
     """It is not the program's own failure."""
     app = sm.serve(programs(), budget={"calls": 0})

@@ -38,7 +38,8 @@ async def wait_for(app, run_id, state):
 async def close(app):
     """Stop the runs of a server, as the end of its process does."""
     app.open_runs().stop()
-    await asyncio.sleep(0.02)
+    while app.in_flight:
+        await asyncio.sleep(0.001)
 
 
 async def test_a_run_waits_for_a_person_and_goes_on_after_a_restart(tmp_path):
