@@ -87,12 +87,13 @@ class ExamplePool(NamedTuple):
         return list(dict.fromkeys(entry.rows[0] for entries in self.entries.values() for entry in entries))
 
     def random_rows(self, most: int, rng: Random) -> list[str]:
-        """Draw a size, three quarters of the largest at least, and rows; a missing answer replaces a repeated one."""
+        """Draw a size, three quarters of the largest at least, and rows: one of every answer where all of them fit."""
         rows, answers = self.rows, self._answers()
         most = min(most, len(rows))
         size = most - int(rng.random() * (most // 4 + 1))
         order = [*dict.fromkeys([*rng.sample(rows, size), *rng.sample(rows, len(rows))])]
         firsts = {answers[row]: row for row in reversed(order)}.values()
+        size = max(size, len(firsts)) if len(firsts) <= most else size
         return sorted(sorted(order, key=lambda row: row not in firsts)[:size], key=order.index)
 
     def balance(self, rows: Iterable[str], excess: Mapping[str, float]) -> list[str]:
@@ -140,26 +141,38 @@ class ExamplePool(NamedTuple):
         return state.replace(changes)
 
     def with_row(self, state: State, row: str, most: int, rng: Random) -> State:
-        """Return a State with the entries of one more row: where there is no room, drawn ones give way.
+        """Return a State with the entries of one more row: where there is no room, in the place of others.
+
+        Those are drawn, if possible from the ones with the same answer: the set keeps its answers and their order.
 
         Args:
             state: What is changed.
             row: Has entries, which the State does not show.
             most: Entries per Variable at most.
-            rng: Draws the same places for every Variable.
+            rng: Draws the places, the same numbers for every Variable.
         """
         draws = [rng.random() for _ in range(most)]
         changes: dict[str, Json] = {}
         for path, entries in self.entries.items():
             new = [entry.value for entry in entries if entry.rows[0] == row][:most]
-            examples: list[Json] = list(state[path].value)
+            examples: list[Any] = list(state[path].value)
             if state[path].metadata.get("is_pool"):
                 changes[path] = [*examples, *new]
                 continue
-            for draw in draws[: max(0, len(examples) + len(new) - most)]:
-                examples.pop(int(draw * len(examples)))
-            changes[path] = [*examples, *new]
+            for value, draw in zip(new, draws, strict=False):
+                if len(examples) < most:
+                    examples.append(value)
+                else:
+                    examples[_place(examples, value, draw)] = value
+            changes[path] = examples
         return state.replace(changes)
+
+
+def _place(examples: Sequence[Any], value: Any, draw: float) -> int:
+    """Return the place of an example, drawn from those with the answer of a value, else from all."""
+    alike = [place for place, example in enumerate(examples) if json_equal(example["outputs"], value["outputs"])]
+    places = alike or range(len(examples))
+    return places[int(draw * len(places))]
 
 
 # -- where entries come from -------------------------------------------------------------------------------------------

@@ -44,9 +44,32 @@ def test_a_random_set_has_every_answer_that_fits():
         rows = harvest.random_rows(8, random.Random(seed))
         assert {"0", "1", "2"} < {*rows}
         assert 6 <= len(set(rows)) == len(rows) <= 8
+        assert len(harvest.random_rows(4, random.Random(seed))) == 4
     free = ExamplePool.of({"0/examples": [(row, {**entry, "outputs": {"y": row}}) for row, entry in entries]})
     drawn = [row for seed in range(200) for row in free.random_rows(4, random.Random(seed))]
     assert len(set(drawn)) == 40
+
+
+def test_one_more_example_takes_the_place_of_one_with_its_answer():
+    """So a full set keeps its answers and their order; without one any gives way, and where there is room none."""
+    task = tickets(0)
+    rows = {str(number): of_task(row) for number, row in enumerate(task.train)}
+    pool = ExamplePool.of({EXAMPLES: rows.items()})
+    answers = {row: entry["outputs"]["desk"] for row, entry in rows.items()}
+    firsts = {answer: row for row, answer in reversed(answers.items())}
+    new = next(row for row, answer in answers.items() if row not in firsts.values())
+
+    def swapped(shown, most, draw=0):
+        state = pool.with_rows(sm.state(task.program), shown, most)
+        return list(pool.with_row(state, new, most, random.Random(draw))[EXAMPLES].value)
+
+    full = [rows[row] for row in firsts.values()]
+    place = list(firsts).index(answers[new])
+    assert swapped(firsts.values(), len(full)) == [*full[:place], rows[new], *full[place + 1 :]]
+    others = [row for answer, row in firsts.items() if answer != answers[new]]
+    assert swapped(others, len(full)) == [*(rows[row] for row in others), rows[new]]
+    places = {swapped(others, len(others), draw).index(rows[new]) for draw in range(40)}
+    assert places == set(range(len(others)))
 
 
 @pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
