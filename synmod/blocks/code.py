@@ -95,7 +95,7 @@ class Code(Module):
         where = self.path or self.name
         sandbox = Sandbox(self.seconds, self.memory_mb, texts={"_inputs": data.dump_json(inputs)})
         async with open_sandbox(sandbox, where, shared=True):
-            outcome = await sandbox.run(f"{self.source.value}\n{_TAIL}")
+            outcome = await sandbox.run(f"{_plain_code(self.source.value)}\n{_TAIL}")
         if outcome.error is not None:
             raise errors.CodeError(f"{where}: the code failed.\n{outcome.error:.{_MOST_SHOWN}}", outcome.error)
         try:
@@ -130,6 +130,7 @@ async def {name}(*args, **kwargs):
 _VARIABLE: Final = """
 {name} = _json.loads(_inputs)['{name}']
 """
+_NOTHING: Final = "Nothing was printed. A function runs only where it is awaited."
 _STOPPED: Final = "It was stopped. The next piece of code begins without the names of this one."
 
 
@@ -329,7 +330,7 @@ class _CodeRun:
 
         async def run() -> None:
             nonlocal outcome
-            outcome = await sandbox.run(f"{code}\nNone")
+            outcome = await sandbox.run(f"{_plain_code(code)}\nNone")
             self._end.set()
 
         try:
@@ -414,12 +415,17 @@ def _shown_outcome(outcome: Outcome) -> str:
     """Return what the model reads of a piece of code."""
     left_out = len(outcome.output) - _MOST_SHOWN
     cut = f"\n(and {left_out:,} more characters)" if left_out > 0 else ""
-    parts = [f"Output:\n{outcome.output[:_MOST_SHOWN]}{cut}" if outcome.output else "Nothing was printed."]
+    parts = [f"Output:\n{outcome.output[:_MOST_SHOWN]}{cut}" if outcome.output else _NOTHING]
     if outcome.error is not None:
         parts.append(f"Error:\n{outcome.error[-_MOST_SHOWN:]}")
     if outcome.is_stopped:
         parts.append(_STOPPED)
     return "\n".join(parts)
+
+
+def _plain_code(text: str) -> str:
+    """Return code without the fence of Markdown that many models write around it."""
+    return lm.bare_text(textwrap.dedent(text))
 
 
 def _identifier(name: str) -> str:

@@ -30,7 +30,7 @@ from .records import (
     estimate_text, estimate_tokens, estimate_usage, extras_from, extras_of, message, places_of_examples,
     request_content, turn_to_keep, turns,
 )
-from .replies import faults_of_calls, function_schema, function_schemas, is_native_tool, native_tool
+from .replies import bare_text, faults_of_calls, function_schema, function_schemas, is_native_tool, native_tool
 
 __all__ = [
     "LAYOUTS",
@@ -61,6 +61,7 @@ __all__ = [
     "TokenLogprob",
     "Usage",
     "alternatives",
+    "bare_text",
     "chat_body",
     "check_sample",
     "check_sampling",

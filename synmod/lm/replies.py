@@ -420,7 +420,7 @@ def read_reply(
     """
     bare = error = ""
     text = _whole_escapes(text)
-    for bare in dict.fromkeys((text, _bare(text))):
+    for bare in dict.fromkeys((text, bare_text(text))):
         try:
             return _validate(parse_frozen(bare), schema, reasoning, faults_of)
         except DataError as fault:
@@ -474,7 +474,7 @@ def _validate(
     return Read(None, "schema", faults) if faults else Read(json)
 
 
-def _bare(text: str) -> str:
+def bare_text(text: str) -> str:
     """Return the text without outer white space, byte order mark, leading reasoning block and code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     reasoning = _BLOCK.match(text)

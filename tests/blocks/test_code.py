@@ -117,6 +117,15 @@ async def test_names_live_on_and_tools_are_calls_below():
     assert third.messages[-1].content == "Output:\n[1, 2]\n"
 
 
+async def test_code_may_be_in_a_fence_of_markdown():
+    """As many models write it, whatever was asked for; what was not awaited did not run, and the model reads so."""
+    fenced = "```python\n{}\n```"
+    act, lm = agent(fenced.format("answer(total=1)"), fenced.format("await answer(total=2)"))
+    assert (await act(QUESTION))["total"] == 2
+    assert "where it is awaited" in lm.requests[1].messages[-1].content
+    assert await sm.Code(fenced.format(SOURCE), Total)(NUMBERS) == Total(total=6).to_json_data_model()
+
+
 async def test_the_code_reads_what_it_did_wrong():
     """Wrong arguments, errors of tools, a wrong answer: each an exception that it may catch, or a traceback."""
     act, lm = agent(
