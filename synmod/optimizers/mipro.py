@@ -15,7 +15,7 @@ from synmod.registry import register_own
 from synmod.train import Bench, TargetKind, whole_number
 from synmod.tree import OptState, State
 
-from .example_pool import examples_from_fitting_labels, examples_from_runs
+from .example_pool import draw_sets, examples_from_fitting_labels, examples_from_runs
 from .reflection import Reflective, evidence
 
 Choice: TypeAlias = tuple[int, ...]
@@ -102,7 +102,8 @@ class Mipro(Reflective):
             asks = any(
                 self._count_values(bench, path) > len(self.proposals.get(path, ())) + 1 for path in _text_paths(bench)
             )
-            return draws + rows + (len(bench.train) if asks or self.max_examples else 0)
+            sets = self.sets // 2 * min(self.block, rows) if self.max_examples else 0
+            return draws + rows + sets + (len(bench.train) if asks or self.max_examples else 0)
         end = sum(len(self._missing(bench, choice)) for choice in self.best.value)
         return draws + max(0, end - bench.finish_cost())
 
@@ -222,10 +223,10 @@ class Mipro(Reflective):
         if not pool:
             return {}
         pool.register(bench)
-        draws = [pool.random_rows(self.max_examples, bench.rng(f"sets/{number}")) for number in range(self.sets)]
-        states = [pool.with_rows(state, rows, self.max_examples) for rows in (pool.rows, *draws)]
-        values = {path: [each[path].value for each in (state, *states)] for path in pool.entries}
-        return {path: _distinct(each)[: self.sets] for path, each in values.items()}
+        states = list(dict.fromkeys([state, pool.with_rows(state, pool.rows, self.max_examples)]))[: self.sets]
+        most, first = self.max_examples, self.block
+        states = await draw_sets(bench, pool, states, most=most, sets=self.sets, first=first, operator="set")
+        return {path: _distinct([each[path].value for each in states]) for path in pool.entries}
 
     async def _texts(self, bench: Bench, state: State, path: str) -> list[Json]:
         """Return values for one path: the present one, the proposals, and what is missing from a model."""
