@@ -29,13 +29,16 @@ from .rubrics import RUBRICS
 from .scales import Rating, Score, normalize_score
 from .schema import Schema, foreign_schema, intern_schema, is_foreign, map_references, parts_of, portable, target_of
 from .subschema import includes
+from .tables import ROW_READERS, Cells, import_for
 
 __all__ = [
     "OPERATIONS",
+    "ROW_READERS",
     "RUBRICS",
     "SHORT_DESCRIPTION",
     "Audio",
     "AudioPart",
+    "Cells",
     "ChatMessage",
     "ChatMessages",
     "DataModel",
@@ -63,6 +66,7 @@ __all__ = [
     "dump_json",
     "foreign_schema",
     "frozen",
+    "import_for",
     "includes",
     "intern_schema",
     "is_foreign",

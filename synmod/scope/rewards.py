@@ -96,7 +96,7 @@ class _Critic:
         """Return the verdict as a Feedback; a number or a Feedback as it is.
 
         Raises:
-            CallError: There is no verdict, or one without `score`.
+            CallError: The verdict has no `score`.
         """
         inputs = [*inputs] if isinstance(inputs, tuple) else inputs  # a program may take several
         parts = [part for part in (*leaves.leaves(inputs), *leaves.leaves(outputs)) if part is not None]

@@ -1,7 +1,5 @@
 """Examples: read the rows of a data set in any form, and split them."""
 
-import csv
-import io
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
@@ -10,11 +8,24 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from synmod import leaves
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, parse_json, schema_of
+from synmod.data import ROW_READERS, Cells, DataModel, JsonDataModel, SymbolicDataModel, import_for, schema_of
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodWarning, TrainerError, notes_of
+from synmod.flow import in_thread
 from synmod.module import Module
+from synmod.scope import Tracer
 
-from .rows import Cells, Columns, Example, as_json, check_shape, digest_of, names_in, outputs_of, read_row, with_id
+from .rows import (
+    Columns,
+    Example,
+    as_json,
+    check_shape,
+    digest_of,
+    input_names,
+    names_in,
+    outputs_of,
+    read_row,
+    with_id,
+)
 
 _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
@@ -35,27 +46,37 @@ async def load_examples(
     id: str | None = None,  # noqa: A002  # the word of the contract
     group: str | None = None,
     limit: int | None = None,
+    module: str | None = None,
+    split: str | None = None,
 ) -> list[Example]:
     """Read rows of any form, and check all of them before anything is run.
 
     Args:
         source: Data models, dicts, other records (pydantic models, dataclasses, named tuples), `Example`s or
             `(inputs, target)` pairs in a list or any other iterable, sync or async; a path that ends with `.jsonl`,
-            `.json`, `.csv` or `.tsv`; a table of pandas, polars, pyarrow, or Hugging Face.
+            `.json`, `.csv`, `.tsv`, `.yaml` or `.yml` (PyYAML), `.parquet`, `.arrow` or `.feather` (pyarrow); a table
+            of pandas, polars, pyarrow, or Hugging Face; `"hf:name"` or `"hf:name:configuration"`, a data set of the
+            Hugging Face hub (extra `datasets`). Dates and times become texts, decimals numbers.
         y: The name of the target field, or a list of such names; or the targets, one per row.
         program: Its inputs decide which fields are inputs; without `y` the others are the target.
         rename: New names of columns by old ones.
         id: The column that names the rows.
         group: The column of what belongs together, and stays on one side of a split.
         limit: How many rows are read at most.
+        module: The name or path of a module: the source is a file or list of `sm.hooks_lib.Recorder`, or a trace or the
+            JSON of one, and each call of the module that returned something is a row, with its outputs as the target.
+        split: The split of a data set of the hub, such as `"train"`; None where it has only one.
 
     Returns:
         The rows; with a program, their inputs are data models.
 
     Raises:
-        DataError: Rows that cannot be read, or whose target is not JSON; lists all of them.
+        DataError: Rows that cannot be read, or whose target is not JSON; lists all of them. The file or the data set
+            cannot be read, or has no call of the module.
         ArgumentError: Rows cannot be read from the source, `y` is neither names nor targets, targets and
-            rows differ in number, or the limit is not a whole number.
+            rows differ in number, or the limit is not a whole number; `y` beside `module`, or `split` for anything but
+            a data set of the hub, which has several.
+        ConfigError: The library that reads such a file is not installed; has the command that installs it.
         OSError: The file cannot be read.
 
     Example:
@@ -70,7 +91,15 @@ async def load_examples(
     """
     if limit is not None:
         leaves.check_int("load_examples: limit", limit, 0)
-    records, renamed = await _read_records(source, limit), dict(rename or {})
+    if module is None:
+        records = await _read_records(source, limit, split)
+    elif y is not None:
+        raise ArgumentError("load_examples: the outputs of the module's calls are the target; leave out y or module.")
+    else:
+        recorded = source.to_json() if isinstance(source, Tracer) else source
+        rows = await _read_records([recorded] if leaves.is_object(recorded) else recorded, None, split)
+        records = _calls_of(module, rows, [] if program is None else input_names(program))[:limit]
+    renamed = dict(rename or {})
     is_name = y is None or isinstance(y, str)
     fields = {} if is_name else {renamed.get(name, name): None for _, row in records for name in names_in(row)}
     names, targets = _names_or_rows(y, fields if records else None)
@@ -86,7 +115,7 @@ async def load_examples(
 
 async def rows_without_targets(source: Any, program: Module) -> list[Example]:
     """Return the rows that a program is called with; other fields are extra. Errors of `load_examples`."""
-    return await read_examples(await _read_records(source, None), Columns(program, targets=()))
+    return await read_examples(await _read_records(source), Columns(program, targets=()))
 
 
 async def read_examples(rows: Sequence[tuple[str, Any]], columns: Columns, *, are_json: bool = False) -> list[Example]:
@@ -224,12 +253,16 @@ def _names_or_rows(y: Any, fields: Iterable[str] | None) -> tuple[tuple[str, ...
     return None, targets
 
 
-async def _read_records(source: Any, limit: int | None) -> list[tuple[str, Any]]:
+async def _read_records(source: Any, limit: int | None = None, split: str | None = None) -> list[tuple[str, Any]]:
     """Return each row, or the error that reading it raised, with its place.
 
     Raises:
         ArgumentError: Nothing that rows can be read from.
     """
+    if isinstance(source, str) and source.startswith("hf:"):
+        source = await _load_from_hub(source, split)
+    elif split is not None:
+        raise ArgumentError(f"load_examples: split= is for data sets of the hub, 'hf:name'; got {source!r:.100}.")
     if isinstance(source, str | os.PathLike):
         return list(islice(_file(Path(cast("str", source))), limit))
     rows: Any = _table(source)
@@ -247,6 +280,87 @@ async def _read_records(source: Any, limit: int | None) -> list[tuple[str, Any]]
             if len(records) == limit:
                 break
     return records
+
+
+async def _load_from_hub(source: str, split: str | None) -> Any:
+    """Return a data set of the Hugging Face hub, loaded in a thread; errors of `load_examples`."""
+    with import_for(f"load_examples: {source}", "'synmod-lm[datasets]'"):
+        import datasets  # pyright: ignore[reportMissingImports]  # not in every environment
+    library = cast("Any", datasets)
+    _, name, configuration, *_ = [*source.split(":", 2), None]
+    try:
+        rows = await in_thread(library.load_dataset)(name, configuration, split=split)
+    except Exception as error:  # of the hub, of files, of the network
+        raise DataError(f"load_examples: {source}: {error}") from error
+    if isinstance(rows, Mapping):
+        splits = cast("Mapping[str, Any]", rows)
+        if len(splits) != 1:
+            raise ArgumentError(f"load_examples: {source} has several splits: give split=, one of {', '.join(splits)}.")
+        return next(iter(splits.values()))
+    return rows
+
+
+def _calls_of(module: str, records: Iterable[tuple[str, Any]], names: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return the calls of a module that returned something as examples.
+
+    Args:
+        module: Its name or path, or the end of its path.
+        records: Rows of a Recorder, or traces as JSON.
+        names: The names of the module's inputs, for calls by position and by name at once.
+
+    Raises:
+        DataError: There are none.
+    """
+    begun: dict[Any, Any] = {}
+    paths: dict[str, None] = {}
+    rows: list[tuple[str, Any]] = []
+    for place, record in records:
+        try:
+            for call in () if isinstance(record, Exception) else _calls_in(record, begun):
+                name, path, outputs = call["name"], call["path"], call.get("outputs")
+                paths[path or name] = None
+                if outputs is not None and (module in (name, path) or path.endswith(f"/{module}")):
+                    rows.append((place, Example(None, _arguments_of(call, names), outputs)))
+            rows += [(place, record)] if isinstance(record, Exception) else []
+        except DataError as error:
+            rows.append((place, error))
+        except (AttributeError, KeyError, TypeError):
+            rows.append((place, DataError("it is neither a record of a Recorder nor a trace.")))
+    if not rows:
+        hint = leaves.did_you_mean(module, paths) or f" It has {', '.join(paths) or 'no calls'}."
+        raise DataError(f"load_examples: there is no call of the module {module!r} with outputs.{hint}")
+    return rows
+
+
+def _calls_in(record: Any, begun: dict[Any, Any]) -> Iterator[Any]:
+    """Yield the calls of a trace, or the call that ends with an event; `begun` has the events of those that began."""
+    if record.get("event") == "call_begin":
+        begun[record["call_id"]] = record
+    elif record.get("event") == "call_end":
+        yield {**begun.pop(record["call_id"], {}), **record}
+    calls = [*reversed(record.get("calls", ()))]
+    while calls:
+        yield (call := calls.pop())
+        calls += reversed(call["children"])
+
+
+def _arguments_of(call: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the arguments of a recorded call: the only one itself, several by name, or by position without names.
+
+    Raises:
+        DataError: Some are by name, and the names of the others are not known.
+    """
+    positional = call["inputs"]
+    named = {name: value for name, value in call.get("kwargs", {}).items() if name != "training"}
+    if len(positional) + len(named) == 1:
+        argument = [*positional, *named.values()][0]
+        if len(names) < 2 or not leaves.is_object(argument) or not argument.keys().isdisjoint(names):
+            return argument
+    if len(positional) <= len(names) or not positional:
+        return {**dict(zip(names, positional, strict=False)), **named}
+    if named:
+        raise DataError("the module was called by position and by name; give it as program=.")
+    return positional
 
 
 def _table(source: Any) -> Any:
@@ -274,88 +388,21 @@ def _file(path: Path) -> Iterator[tuple[str, Any]]:
 
     Raises:
         ArgumentError: Another kind of file.
+        ConfigError: The library that reads this kind is not installed.
         DataError: A whole file that cannot be read.
         OSError: It cannot be opened.
     """
     kind = path.suffix.lower()
-    if kind not in (".jsonl", ".json", ".csv", ".tsv"):
+    if kind not in ROW_READERS:
+        *kinds, last = ROW_READERS
         raise ArgumentError(
-            f"load_examples: {path}: it reads .jsonl, .json, .csv and .tsv. Read another kind with a library of "
+            f"load_examples: {path}: it reads {', '.join(kinds)} and {last}. Read another kind with a library of "
             "tables, such as pandas, and give the table."
         )
     try:
-        text = _decode(path.read_bytes())
-        if kind in (".csv", ".tsv"):
-            yield from _lines_of_csv(text)
-        elif kind == ".jsonl":
-            for number, line in enumerate(text.split("\n"), 1):
-                if line.strip():
-                    yield f"line {number}", _parse_line(line)
-        else:
-            yield from ((f"row {number}", row) for number, row in enumerate(_parse_list(text)))
-    except (ValueError, csv.Error) as error:
+        yield from ROW_READERS[kind](path.read_bytes())
+    except DataError as error:
         raise DataError(f"{path}: {error}") from None
-
-
-def _decode(content: bytes) -> str:
-    """Return the text of a file in UTF-8 (DataError for another encoding)."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"line {line}: the text is not in UTF-8 ({error.reason}); save the file as UTF-8, or read it with its own "
-            "encoding and give the rows."
-        ) from None
-
-
-def _parse_list(text: str) -> list[Any]:
-    """Return the rows in the text of a JSON file (DataError where it holds something else than a list)."""
-    try:
-        rows: Any = parse_json(text)
-    except ValueError as error:
-        first = text.strip().partition("\n")[0]
-        hint = "" if isinstance(_parse_line(first), Exception) else " A file of one row per line is called .jsonl."
-        raise DataError(f"{error}{hint}") from None
-    if not isinstance(rows, list):
-        raise DataError(f"the file holds {_shape(rows)}; wanted a list of rows, [{{...}}, {{...}}].")
-    return cast("list[Any]", rows)
-
-
-def _parse_line(line: str) -> Any:
-    """Return the row in a line of JSON, or the error that it is."""
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        line = line.rstrip()
-        has_comma = line.endswith(",") and not isinstance(_parse_line(line[:-1]), Exception)
-        return DataError(f"{error}{' Leave out the comma at the end of the line.' if has_comma else ''}")
-    if isinstance(row, list):
-        return DataError("the line is a list; write one row per line, {...}, or call a file that is one list .json.")
-    return row
-
-
-def _shape(json: Any) -> str:
-    """Return what JSON is, in a few words."""
-    return f"an object of {', '.join(map(repr, json)):.100}" if leaves.is_object(json) else f"{json!r:.100}"
-
-
-def _lines_of_csv(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of a CSV file with their places.
-
-    Raises:
-        DataError: No header, or one that names a column twice.
-    """
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # of the process; a lower one would cut documents
-    first = text.partition("\n")[0]
-    delimiter = next((mark for mark in ",;\t" if mark in first), ",")  # spreadsheets of half the world write semicolons
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header = next(reader, cast("list[str]", []))
-    if not header or len(set(header)) != len(header):
-        raise DataError(f"the first line names the columns, each once; it is {header!r:.200}.")
-    for cells in filter(None, reader):
-        fault = None if len(cells) == len(header) else DataError(f"{len(cells)} cells for {len(header)} columns.")
-        yield f"line {reader.line_num}", fault or Cells(zip(header, cells, strict=True))
 
 
 # -- splitting ---------------------------------------------------------------------------------------------------------

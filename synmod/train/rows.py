@@ -193,10 +193,6 @@ def digest_of(nest: Any) -> str:
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-class Cells(dict[str, Any]):
-    """A row of a CSV file or a table: an empty cell is nothing, and a text may be JSON of another type."""
-
-
 def read_row(number: int, row: Any, ids: set[str], columns: "Columns") -> Example:
     """Return a row of a data set as an example; one without an id is named by its number.
 
@@ -382,7 +378,7 @@ class Columns:
                 raise DataError(f"there is no field {name!r}.{did_you_mean(name, names)}")
         row_id, group = (None if mark is None else _mark(mark, names[mark]) for mark in (self._id, self._group))
         check_id(row_id, self._ids)  # before its columns, so that both faults are listed
-        fields = self._cells(names) if isinstance(row, Cells) else names
+        fields = self._cells(names) if isinstance(row, data.Cells) else names
         self._check_required(fields)
         rest = [name for name in fields if name not in self._fields and name not in marks]
         if chosen is None and self._fields:

@@ -3,7 +3,9 @@
 import csv
 import datetime as dt
 import json
+import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -133,6 +135,17 @@ async def test_files_give_equal_rows(tmp_path):
     (tmp_path / "a.txt").write_text("")
     with pytest.raises(sm.ArgumentError, match=r"\.csv"):
         await sm.load_examples(tmp_path / "a.txt")
+
+
+async def test_typed_files_give_equal_rows(tmp_path):
+    """YAML, and Parquet whose missing cells are NaN or null."""
+    (tmp_path / "a.yaml").write_text("- text: t\n  label: a\n  score: 1.5\n")
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({**{name: [cell] for name, cell in ROW.items()}, "n": [float("nan")]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+    for name in ("a.yaml", "a.parquet"):
+        (row,) = await sm.load_examples(tmp_path / name, program=program())
+        assert (row.inputs["text"], row.target) == ("t", {"label": "a", "score": 1.5})
 
 
 async def test_missing_cells_and_columns_of_pandas():
@@ -283,7 +296,7 @@ async def test_hostile_csv(tmp_path, text):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.binary(max_size=60), st.sampled_from([".csv", ".json", ".jsonl"]))
+@given(st.binary(max_size=60), st.sampled_from([".csv", ".tsv", ".json", ".jsonl", ".yaml"]))
 def test_any_bytes_give_rows_or_a_data_error(tmp_path_factory, content, suffix):
     """Never another error."""
     path = tmp_path_factory.mktemp("bytes") / f"x{suffix}"
@@ -550,3 +563,122 @@ async def test_a_record_with_the_only_field_of_the_input_is_the_input(inputs):
     for row in ((inputs, "a"), sm.Example(None, inputs, "a")):
         (example,) = await sm.load_examples([row], program=single)
         assert example.inputs["text"] == "t"
+
+
+# -- recorded calls and the hub ----------------------------------------------------------------------------------------
+
+
+class Shout(sm.Module):
+    """Fails on one text, and returns nothing for another."""
+
+    async def call(self, inputs: Text, facts: Facts | None = None) -> Text | None:
+        if inputs.text == "bad":
+            raise ValueError("bad")
+        return None if inputs.text == "none" else Text(text=inputs.text.upper())
+
+
+class Desk(sm.Module):
+    """Calls two modules, by position and by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.loud, self.more = Shout(), [Shout()]
+
+    async def call(self, inputs: Text) -> Text:
+        await self.loud(inputs=inputs)
+        await self.more[0](inputs, facts=Facts(facts=["f"]), training=True)
+        return await self.loud(inputs)
+
+
+@pytest.fixture
+def traffic(tmp_path):
+    """Three calls of which one failed, as a Recorder and a trace keep them: a file, a list, a trace, its JSON."""
+    desk, rows = Desk(), []
+    with (
+        sm.hooks(sm.hooks_lib.Recorder(tmp_path / "a.jsonl")),
+        sm.hooks(sm.hooks_lib.Recorder(rows)),
+        sm.trace() as trace,
+    ):
+        for text in ("a", "bad", "b"):
+            with suppress(ValueError):
+                sm.run(desk, Text(text=text))
+    (tmp_path / "trace.json").write_text(json.dumps(trace.to_json()))
+    return desk, [tmp_path / "a.jsonl", rows, trace, trace.to_json(), str(tmp_path / "trace.json")]
+
+
+async def test_calls_of_a_module_that_were_recorded_are_rows(traffic):
+    """Their inputs, by position or by name, and their outputs as the target; those that failed are left out."""
+    desk, sources = traffic
+    for source in sources:
+        rows = await sm.load_examples(source, module="desk", program=desk)
+        assert [(row.inputs["text"], row.target["text"]) for row in rows] == [("a", "A"), ("b", "B")]
+        rows = await sm.load_examples(source, module="loud", program=desk.loud)
+        assert [row.inputs["inputs"]["text"] for row in rows] == ["a", "a", "b", "b"]
+        assert (await sm.evaluate(desk.loud, rows, reward="exact_match")).score == 1.0
+        (row,) = await sm.load_examples(source, module="more/0", program=desk.loud, limit=1)
+        assert row.inputs["facts"]["facts"] == ["f"]
+        (row, _) = await sm.load_examples(source, module="desk")
+        assert (row.inputs["text"], row.target["text"]) == ("a", "A")
+
+
+async def test_faults_of_recorded_calls(traffic, tmp_path):
+    """A misspelt module, what is no record, and arguments whose names are not known."""
+    _, (path, rows, *_) = traffic
+    with pytest.raises(sm.DataError, match="no call of the module 'laud' with outputs. Did you mean 'loud'"):
+        await sm.load_examples(path, module="laud")
+    with pytest.raises(sm.DataError, match="called by position and by name; give it as program="):
+        await sm.load_examples(path, module="0")
+    with pytest.raises(sm.ArgumentError, match="leave out y or module"):
+        await sm.load_examples(path, "text", module="desk")
+    with path.open("a") as file:
+        file.write('{"event": "call_end"}\n[1]\n{"calls": [5]}\n{')
+    with pytest.raises(sm.DataError, match="4 of 6 rows") as caught:
+        await sm.load_examples(path, module="desk")
+    assert len(rows) == 20
+    assert "line 21, line 23: it is neither a record of a Recorder nor a trace." in str(caught.value)
+    (tmp_path / "b.jsonl").write_text("")
+    with pytest.raises(sm.DataError, match="It has no calls"):
+        await sm.load_examples(tmp_path / "b.jsonl", module="desk")
+
+
+class Hub:
+    """A double of the library `datasets`."""
+
+    def load_dataset(self, name, configuration=None, *, split=None):
+        if name == "gone":
+            raise FileNotFoundError("Dataset 'gone' does not exist on the Hub.")
+        splits = {split: Table(f"{name} {configuration} {split}") for split in ("train", "test")}
+        if split is None:
+            return splits if configuration else {"train": splits["train"]}
+        return splits[split]
+
+
+class Table(HuggingFace):
+    """A data set of one row."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __iter__(self):
+        return iter([{**ROW, "text": self.text}])
+
+
+async def test_a_data_set_of_the_hub_is_named(monkeypatch):
+    """With its configuration and its split, which may be left out where there is only one."""
+    monkeypatch.setitem(sys.modules, "datasets", Hub())
+    for source, name, text in (
+        ("hf:owner/name", "test", "owner/name None test"),
+        ("hf:glue:mrpc", "train", "glue mrpc train"),
+        ("hf:small", None, "small None train"),
+    ):
+        (row,) = await sm.load_examples(source, split=name, program=program())
+        assert (row.inputs["text"], row.target) == (text, {"label": "a", "score": 1.5})
+    with pytest.raises(sm.ArgumentError, match="several splits: give split=, one of train, test"):
+        await sm.load_examples("hf:glue:mrpc")
+    with pytest.raises(sm.DataError, match="hf:gone: Dataset 'gone' does not exist"):
+        await sm.load_examples("hf:gone")
+    with pytest.raises(sm.ArgumentError, match="split= is for data sets of the hub"):
+        await sm.load_examples([ROW], split="train")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(sm.ConfigError, match=r"pip install 'synmod-lm\[datasets\]'"):
+        await sm.load_examples("hf:small")
