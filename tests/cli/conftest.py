@@ -1,8 +1,12 @@
 """Saved programs, and the command in this process or in one of its own."""
 
 import json
+import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,3 +77,66 @@ def start(*arguments, **options):
     command = [sys.executable, "-m", "synmod", *arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, **{**pipes, **options})
+
+
+# -- servers in a process of their own ---------------------------------------------------------------------------------
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+MODULE = """
+import asyncio, synmod as sm
+@sm.register(package="shop")
+class Ticket(sm.DataModel):
+    text: str
+@sm.register(package="shop")
+async def wait(inputs: Ticket) -> Ticket:
+    await asyncio.sleep(float(inputs["text"]))
+    return Ticket(text=inputs["text"])
+@sm.register(package="shop")
+async def handle(inputs: Ticket) -> Ticket:
+    sent = await sm.ask("Send it?", inputs)
+    return Ticket(text=f"{inputs['text']} {sent}")
+"""
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A folder with programs that wait, echo, ask a person, and answer by examples."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SYNMOD_TOKEN", raising=False)
+    Path("shop.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import importlib
+
+    sys.modules.pop("shop", None)
+    shop = importlib.import_module("shop")
+    examples = [{"inputs": {"text": "hostile"}, "outputs": {"answer": HOSTILE}}]
+    answer = sm.Generator({"answer": str}, examples=examples, language_model="embedded/nearest")
+    parts = {"wait": sm.Lambda(shop.wait), "echo": sm.Identity(), "clerk": sm.Lambda(shop.handle), "answer": answer}
+    for name, part in parts.items():
+        sm.Sequential([sm.Input(shop.Ticket), part], name=name).save(f"{name}.json")
+    yield
+    sys.modules.pop("shop")
+
+
+@contextmanager
+def served(*arguments, **options):
+    """Run `synmod serve`; yield its address and the process."""
+    process = start("serve", *arguments, "--port", "0", "--import", "shop", **options)
+    try:
+        line = process.stderr.readline().decode()
+        yield re.search(r"http://\S+", line)[0], process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address, path, body=None, **headers):
+    """Send a request; return the status and the body."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"content-type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

@@ -5,71 +5,13 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
-import urllib.error
-import urllib.request
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-import synmod as sm
-from tests.cli.conftest import start
+from tests.cli.conftest import ask, served, start
 
 pytestmark = pytest.mark.slow
-MODULE = """
-import asyncio, synmod as sm
-@sm.register(package="shop")
-class Ticket(sm.DataModel):
-    text: str
-@sm.register(package="shop")
-async def wait(inputs: Ticket) -> Ticket:
-    await asyncio.sleep(float(inputs["text"]))
-    return Ticket(text=inputs["text"])
-"""
-
-
-@pytest.fixture
-def shop(tmp_path, monkeypatch):
-    """A folder with a program that waits, and one that echoes."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SYNMOD_TOKEN", raising=False)
-    Path("shop.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import importlib
-
-    sys.modules.pop("shop", None)
-    shop = importlib.import_module("shop")
-    sm.Sequential([sm.Input(shop.Ticket), sm.Lambda(shop.wait)]).save("wait.json")
-    sm.Sequential([sm.Input(shop.Ticket), sm.Identity()]).save("echo.json")
-    yield
-    sys.modules.pop("shop")
-
-
-@contextmanager
-def served(*arguments, **options):
-    """Run `synmod serve`; yield its address and the process."""
-    process = start("serve", *arguments, "--port", "0", "--import", "shop", **options)
-    try:
-        line = process.stderr.readline().decode()
-        yield re.search(r"http://\S+", line)[0], process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ask(address, path, body=None, **headers):
-    """Send a request; return the status and the body."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address + path, data, {"content-type": "application/json", **headers})
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def test_programs_by_name(shop):
@@ -140,50 +82,9 @@ def test_the_second_signal_ends_the_process_at_once(shop):
         connection.close()
 
 
-def test_the_openai_sdk(shop):
-    """Plain and streamed: the same content; failures have the SDK's classes."""
-    openai = pytest.importorskip("openai")
-    with served("echo.json", env={**os.environ, "SYNMOD_TOKEN": "secret-token"}) as (address, _):
-        client = openai.OpenAI(base_url=f"{address}/v1", api_key="secret-token", max_retries=0)
-        turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-        assert [model.id for model in client.models.list()] == ["echo"]
-        whole = client.chat.completions.create(model="echo", messages=turns, temperature=0)
-        assert whole.choices[0].message.content == "Hello"
-        stream = client.chat.completions.create(
-            model="echo", messages=turns, stream=True, stream_options={"include_usage": True}
-        )
-        chunks = [*stream]
-        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "Hello"
-        assert chunks[-1].usage.total_tokens == 0
-        with pytest.raises(openai.BadRequestError):
-            client.chat.completions.create(model="echo", messages=turns, n=2)
-        with pytest.raises(openai.NotFoundError, match="no program"):
-            client.chat.completions.create(model="gpt", messages=turns)
-        wrong = openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0)
-        with pytest.raises(openai.AuthenticationError):
-            wrong.models.list()
-        client.close()
-        wrong.close()
-
-
-CLERK = """
-import synmod as sm
-@sm.register(package="clerk")
-class Order(sm.DataModel):
-    text: str
-@sm.register(package="clerk")
-async def handle(inputs: Order) -> Order:
-    sent = await sm.ask("Send it?", inputs)
-    return Order(text=f"{inputs['text']} {sent}")
-"""
-
-
-def test_a_run_is_answered_by_the_command_after_a_kill(shop, tmp_path, synmod):
+def test_a_run_is_answered_by_the_command_after_a_kill(shop, synmod):
     """`kill -9`, `synmod runs`, an answer from outside, another server: the run ends."""
-    Path("clerk.py").write_text(CLERK)
-    program = "import clerk, synmod as sm; sm.Sequential([sm.Input(clerk.Order), sm.Lambda(clerk.handle)])"
-    subprocess.run([sys.executable, "-c", program + ".save('clerk.json')"], check=True)
-    line = ("clerk.json", "--import", "clerk", "--runs", "runs")
+    line = ("clerk.json", "--runs", "runs")
     with served(*line) as (address, _):
         run_id = json.loads(ask(address, "/runs", {"text": "x"})[1])["id"]
         while json.loads(ask(address, f"/runs/{run_id}")[1])["state"] != "waiting":
@@ -201,12 +102,12 @@ def test_a_run_is_answered_by_the_command_after_a_kill(shop, tmp_path, synmod):
         assert record["outputs"] == {"text": "x True"}
         process.terminate()
         assert process.wait(5) == 0
-    status, out, err = synmod("run", "clerk.json", '{"text": "y"}', "--import", "clerk", "--run", "mine/y")
+    status, out, err = synmod("run", "clerk.json", '{"text": "y"}', "--import", "shop", "--run", "mine/y")
     assert status == 1
     command = re.search(r"synmod (runs mine answer y \w+) VALUE", err)[1].split()
     assert synmod(*command, "false")[0] == 0
     assert (
-        synmod("run", "clerk.json", '{"text": "y"}', "--import", "clerk", "--run", "mine/y")[1]
+        synmod("run", "clerk.json", '{"text": "y"}', "--import", "shop", "--run", "mine/y")[1]
         == '{"text": "y False"}\n'
     )
 
