@@ -95,12 +95,23 @@ async def wait(inputs: Ticket) -> Ticket:
 async def handle(inputs: Ticket) -> Ticket:
     sent = await sm.ask("Send it?", inputs)
     return Ticket(text=f"{inputs['text']} {sent}")
+@sm.register(package="shop")
+class Work(sm.Module):
+    def __init__(self, writer, **options):
+        super().__init__(**options)
+        self.writer = writer
+    async def call(self, inputs: Ticket) -> Ticket:
+        words = []
+        for step in range(8):
+            await asyncio.sleep(0.05)
+            words.append((await self.writer(Ticket(text=f"{inputs['text']} {step}")))["word"])
+        return Ticket(text=" ".join(words))
 """
 
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A folder with programs that wait, echo, ask a person, and answer by examples."""
+    """A folder with programs that wait, echo, ask a person, answer by examples, and work in steps."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SYNMOD_TOKEN", raising=False)
     Path("shop.py").write_text(MODULE)
@@ -111,7 +122,10 @@ def shop(tmp_path, monkeypatch):
     shop = importlib.import_module("shop")
     examples = [{"inputs": {"text": "hostile"}, "outputs": {"answer": HOSTILE}}]
     answer = sm.Generator({"answer": str}, examples=examples, language_model="embedded/nearest")
+    words = [{"inputs": {"text": f"{n} {m}"}, "outputs": {"word": f"{n}.{m}"}} for n in range(40) for m in range(8)]
+    work = shop.Work(sm.Generator({"word": str}, examples=words, language_model="embedded/nearest"))
     parts = {"wait": sm.Lambda(shop.wait), "echo": sm.Identity(), "clerk": sm.Lambda(shop.handle), "answer": answer}
+    parts["work"] = work
     for name, part in parts.items():
         sm.Sequential([sm.Input(shop.Ticket), part], name=name).save(f"{name}.json")
     yield

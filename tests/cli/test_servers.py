@@ -5,7 +5,9 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,7 @@ def test_programs_by_name(shop):
         assert ask(address, "/call", {"text": "x"}) == (200, '{"text":"x"}')
         assert ask(address, "/call/second", {"text": "0"}) == (200, '{"text":"0"}')
         process.send_signal(signal.SIGINT)
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 def test_another_address_needs_a_token(shop):
@@ -50,7 +52,7 @@ def test_a_signal_lets_the_calls_in_flight_end(shop):
         assert ask(address, "/health")[0] == 200
         thread.join()
         assert answers == [(200, '{"text":"1.5"}')]
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 def test_after_the_grace_the_rest_is_cancelled(shop):
@@ -64,7 +66,7 @@ def test_after_the_grace_the_rest_is_cancelled(shop):
         process.terminate()
         thread.join()
         assert answers == [503]
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 def test_the_second_signal_ends_the_process_at_once(shop):
@@ -78,7 +80,7 @@ def test_the_second_signal_ends_the_process_at_once(shop):
         while ask(address, "/ready")[0] == 200:
             pass
         process.terminate()
-        assert process.wait(5) == -signal.SIGTERM
+        assert process.wait(30) == -signal.SIGTERM
         connection.close()
 
 
@@ -101,7 +103,7 @@ def test_a_run_is_answered_by_the_command_after_a_kill(shop, synmod):
             pass
         assert record["outputs"] == {"text": "x True"}
         process.terminate()
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
     status, out, err = synmod("run", "clerk.json", '{"text": "y"}', "--import", "shop", "--run", "mine/y")
     assert status == 1
     command = re.search(r"synmod (runs mine answer y \w+) VALUE", err)[1].split()
@@ -119,3 +121,56 @@ def test_a_port_that_is_taken(shop):
         _, err = process.communicate()
         assert process.returncode == 2
         assert b"Try another --port" in err
+
+
+HEAD = (
+    b"Host: 127.0.0.1\r\nAuthorization: Bearer secret-token\r\nContent-Type: application/json\r\nConnection: close\r\n"
+)
+HOSTILE_REQUESTS = {
+    b"\x00\xff\xfe\r\n\r\n": 400,
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200): 400,
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": 421,
+    b"GET /call HTTP/1.0\r\n\r\n": 421,
+    b"GET /health HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n": 421,
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n": 400,
+    b"GET http://evil.example/runs HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"GET /health HTTP/1.1\r\n" + HEAD + b"X: " + b"x" * 80_000: 400,
+    b"GET /call HTTP/1.1\r\n" + HEAD + b"Origin: http://\xff\r\n\r\n": 403,
+    b"GET /call HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer \xff\xc3\xa4\r\nConnection: close\r\n\r\n": 401,
+    b"GET /runs/../../etc/passwd HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"GET /runs/%2e%2e%2f%2e%2e%2fsecret HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"GET /runs/..%2fsecret/events HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"DELETE /runs/a%00b HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"GET /runs/%ff%fe%zz HTTP/1.1\r\n" + HEAD + b"\r\n": 404,
+    b"POST /runs/../x HTTP/1.1\r\n" + HEAD + b"Content-Length: 2\r\n\r\n{}": 404,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Content-Length: 2\r\n\r\n\xff\xfe": 400,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Content-Length: -5\r\n\r\n": 400,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Content-Length: 20000\r\n\r\n" + b"x" * 20_000: 413,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Expect: 100-continue\r\nContent-Length: 20000\r\n\r\n": 413,
+    b"POST /call HTTP/1.1\r\n"
+    + HEAD
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + (b"1000\r\n" + b"x" * 4096 + b"\r\n") * 5: 413,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n": 400,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": 400,
+    b"POST /call HTTP/1.1\r\n" + HEAD + b"Content-Length: 50\r\n\r\n{": 504,
+}
+
+
+def test_hostile_requests(shop):
+    """Each has the status of the table; nothing is leaked, nothing written, and the server goes on."""
+    Path("secret").mkdir()
+    Path("secret/request.json").write_text('{"program": "hidden"}')
+    line = ("echo.json", "--runs", "runs", "--max-body", "10000", "--timeout", "0.5")
+    with served(*line, env={**os.environ, "SYNMOD_TOKEN": "secret-token"}) as (address, process):
+        for request, status in HOSTILE_REQUESTS.items():
+            with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as connection:
+                connection.sendall(request)
+                answer = connection.makefile("rb").readline()
+                assert answer.startswith(b"HTTP/1.1 %d " % status), (request[:80], answer)
+        assert ask(address, "/call", {"text": "x"}, authorization="Bearer secret-token")[0] == 200
+        assert not [*Path("runs").iterdir()]
+        process.terminate()
+        assert process.wait(30) == 0
+        log = process.stderr.read().decode()
+    assert not re.search("Traceback|secret|hidden", log)

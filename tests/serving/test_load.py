@@ -100,34 +100,53 @@ async def test_a_slow_reader_holds_the_model_back():
     assert client.events[-1][1]["outputs"] == {"answer": "a" * 50}
 
 
+def reply_by_number(text):
+    """A model's reply: the number in three pieces, or a failure for some numbers."""
+    if int(text) % 7 == 3:
+        return sm.RateLimitError("no room")
+    return [sm.LMChunk('{"answer": "'), sm.LMChunk(text), sm.LMChunk('"}')]
+
+
 @pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_many_at_once_are_neither_lost_nor_mixed_up(count):
-    """Mixed with failures, streams, and clients that leave: each gets its own answer and usage, and nothing is left."""
-
-    def reply(text):
-        number = int(text)
-        if number % 7 == 3:
-            return sm.RateLimitError("no room")
-        return [sm.LMChunk('{"answer": "'), sm.LMChunk(text), sm.LMChunk('"}')]
-
-    app = sm.serve(answering(reply, attempts=1, price=(1.0, 1.0)), queue=count)
+    """Beside failures, slow readers and leaving clients, each has its own answer, usage and trace; nothing is left."""
+    app = sm.serve(answering(reply_by_number, attempts=1, price=(1.0, 1.0)), queue=count)
     before = asyncio.all_tasks()
+
+    async def ask_in_trace(client):
+        with sm.trace() as tracer:
+            await client.ask(app)
+        return tracer
+
     clients = [Client("POST", "/stream" if n % 3 == 0 else "/call", {"text": str(n)}) for n in range(count)]
-    tasks = [asyncio.create_task(client.ask(app)) for client in clients]
+    tasks = [asyncio.create_task(ask_in_trace(client)) for client in clients]
     for client in clients[5::10]:
         client.left.set()
-    await asyncio.gather(*tasks)
-    for number, client in enumerate(clients):
+    slow_readers = clients[6::30]
+    for client in slow_readers:
+        client.reads.clear()
+    others = [task for task, client in zip(tasks, clients, strict=True) if client not in slow_readers]
+    await asyncio.gather(*others)
+    for client in slow_readers:
+        client.reads.set()
+    traces = [await task for task in tasks]
+    for number, (client, tracer) in enumerate(zip(clients, traces, strict=True)):
         if number % 10 == 5:
             assert client.status == 0
-        elif number % 7 == 3:
+            continue
+        (root,) = tracer.roots
+        (answer,) = [call for call in root.children if call.lm_calls]
+        assert [call.inputs[0]["text"] for call in (root, answer)] == [str(number)] * 2
+        assert [len(answer.lm_calls), len(root.lm_calls)] == [1, 0]
+        if number % 7 == 3:
             assert client.status == 502
-        elif number % 3 == 0:
-            assert client.events[-1][1]["outputs"] == {"answer": str(number)}
-            assert client.events[-1][1]["usage"]["calls"] == 1
-        else:
-            assert client.json == {"answer": str(number)}
-            assert client.usage["calls"] == 1
+            assert "RateLimitError" in root.error
+            continue
+        outputs = client.events[-1][1]["outputs"] if number % 3 == 0 else client.json
+        usage = client.events[-1][1]["usage"] if number % 3 == 0 else client.usage
+        assert outputs == root.outputs.get_json() == {"answer": str(number)}
+        assert usage == vars(root.usage)
+        assert usage["calls"] == 1
     assert (app.places.running, app.places.waiting, app.in_flight) == (0, 0, set())
     assert asyncio.all_tasks() == before
 
