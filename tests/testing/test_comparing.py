@@ -53,6 +53,25 @@ async def test_equal_programs_pass():
     assert len(lm.requests) - before < 400
 
 
+async def test_equal_programs_pass_within_a_margin_by_half_of_the_rows():
+    """Of 0.05, on 400 rows, by the budget that is the default."""
+    for seed in range(3):
+        same = program("Be careful.", 0.8, seed)
+        await assert_not_worse(same, same.clone(), rows(), reward=is_right, margin=0.05, seed=seed)
+
+
+async def test_a_row_without_a_score_proves_nothing():
+    """It is no loss of the program, and no proof: the failure gives the reason."""
+    same = program("Be careful.", 0.8, 0)
+
+    def reward(outputs, example_id):
+        return float("nan") if example_id == "3" else 1.0
+
+    examples = [sm.Example(row.number, row, None) for row in rows(10)]
+    with pytest.raises(AssertionError, match=r"some rows have no score: .* on 9 of 10 rows"):
+        await assert_not_worse(same, same, examples, reward=reward)
+
+
 async def test_what_is_not_known_is_a_failure():
     """The budget is over before the bounds tell."""
     with pytest.raises(AssertionError, match="the budget is over"):
