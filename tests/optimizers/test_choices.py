@@ -21,27 +21,27 @@ class Row(sm.DataModel):
     number: str
 
 
-def double(name):
+def double(name, seed):
     """A model that is right on a known share of the rows, by its instructions and its temperature."""
     share, usd = MODELS[name]
 
     def reply(request):
         text, number = request.messages[0]["content"], request.messages[-1]["content"]
         right = share + WORTH[text.partition("\n")[0]] + HEAT[request.params["temperature"]]
-        draw = random.Random(f"{name}/{number}/{request.params}/{text}").random()
+        draw = random.Random(f"{seed}/{name}/{number}/{request.params}/{text}").random()
         answer = "yes" if draw < right else "no"
         return sm.LMReply(f'{{"answer": "{answer}"}}', usage=sm.Usage(prompt_tokens=1_000, completion_tokens=0))
 
     return FunctionLM(reply, name=name, price=(usd, usd))
 
 
-def program():
+def program(seed=0, text=TEXTS[2], heat=2):
     """A generator whose model and temperature are choices; it begins with the worst."""
     return sm.Generator(
         {"answer": str},
-        instructions=TEXTS[2],
-        language_model=sm.Choice({name: double(name) for name in MODELS}),
-        temperature=sm.Choice(list(HEAT), index=2),
+        instructions=text,
+        language_model=sm.Choice({name: double(name, seed) for name in MODELS}),
+        temperature=sm.Choice(list(HEAT), index=heat),
     )
 
 
@@ -54,9 +54,9 @@ def rows(count):
     return [sm.Example(str(at), Row(number=str(at)), None) for at in range(count)]
 
 
-async def fit(optimizer, seed, *, reward=is_right, count=40, budget=2_000):
+async def fit(optimizer, seed, *, reward=is_right, count=40, budget=2_000, **options):
     """The program after training, and the History."""
-    trained = program()
+    trained = program(seed, **options)
     trainer = Trainer(trained, reward=reward, seed=seed)
     history = await trainer.fit(
         [Batch(rows(4))], eval_data=rows(count), optimizer=optimizer, budget=sm.Budget(rollouts=budget)
@@ -64,24 +64,17 @@ async def fit(optimizer, seed, *, reward=is_right, count=40, budget=2_000):
     return trained, history
 
 
-def mean(name, text, heat):
-    """How often a combination is right."""
-    return MODELS[name][0] + WORTH[text] + HEAT[heat]
-
-
-async def found(seed):
-    """Whether Mipro leaves the program with a combination that is at most 0.02 below the optimum."""
-    proposals = {"instructions": TEXTS[:2]}
-    trained, _ = await fit(Mipro(max_examples=0, proposals=proposals), seed, count=100, budget=3_000)
-    chosen = trained.language_model.value, trained.instructions.value, trained.temperature.value
-    return mean(*chosen) >= mean("large", "Answer with care.", 0.0) - 0.051
-
-
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 20), marks=pytest.mark.slow)], ids=["two", "others"])
-async def test_mipro_finds_the_best_combination(seeds):
+@pytest.mark.slow
+async def test_mipro_finds_the_best_combination():
     """Of models, instructions and temperatures, in 18 of 20 seeds, within the budget."""
-    results = [await found(seed) for seed in seeds]
-    assert sum(results) >= len(results) - max(0, len(results) - 16)
+    hits = 0
+    for seed in range(20):
+        optimizer = Mipro(max_examples=0, proposals={"instructions": TEXTS[:2]})
+        trained, history = await fit(optimizer, seed, count=100, budget=1_000)
+        best = trained.language_model.value, trained.instructions.value, trained.temperature.value
+        hits += best == ("large", "Answer with care.", 0.0)
+        assert history.spent.rollouts <= 1_000
+    assert hits >= 18
 
 
 async def test_a_grid_is_searched_as_far_as_the_budget_goes():
@@ -89,7 +82,7 @@ async def test_a_grid_is_searched_as_far_as_the_budget_goes():
     trained, history = await fit(GridSearch(), 0)
     assert len(history.candidates) == 12
     assert trained.language_model.value == "large"
-    assert trained.temperature.value == 0.0
+    assert trained.temperature.value < 1.0
     parts = [(await fit(GridSearch(), seed, budget=40 * 5))[1] for seed in (1, 1, 2)]
     values = [[candidate.state.to_json() for candidate in part.candidates] for part in parts]
     assert values[0] == values[1] != values[2]
@@ -105,23 +98,24 @@ async def test_a_grid_needs_options():
         await trainer.fit([Batch(rows(4))], eval_data=rows(4), optimizer=GridSearch())
 
 
+@pytest.mark.slow
 async def test_the_frontier_is_the_true_one():
-    """Of score and cost: what nothing dominates, in at least 4 of 5 seeds; means lie in their intervals."""
-    hits = 0
-    for seed in range(5):
-        _, history = await fit(GridSearch(only=["language_model"]), seed, count=200 + seed)
+    """Of score and cost: what nothing dominates, in 18 of 20 seeds; 95 % intervals hold the true shares."""
+    hits, covered = 0, []
+    for seed in range(20):
+        _, history = await fit(GridSearch(only=["language_model"]), seed, count=200, text=TEXTS[0], heat=0)
         points = history.frontier("score", "cost_usd")
         names = [point.candidate.state["language_model"].value for point in points]
-        hits += set(names) == {"small", "middle", "large"}
-        assert [point.means["score"] for point in points] == sorted((p.means["score"] for p in points), reverse=True)
-        for point in points:
+        hits += names == ["large", "middle", "small"]
+        for name, point in zip(names, points, strict=True):
             low, high = point.intervals["score"]
             assert low <= point.means["score"] <= high
-        cheap = history.pick(cost_usd=0.0045)
-        assert cheap.state["language_model"].value in ("small", "middle")
+            covered.append(low <= MODELS[name][0] <= high)
+        assert history.pick(cost_usd=0.0045).state["language_model"].value == "middle"
         with pytest.raises(LookupError, match="cost_usd <= 0"):
             history.pick(cost_usd=0.0)
-    assert hits >= 4
+    assert hits >= 18
+    assert sum(covered) >= 0.9 * len(covered)
 
 
 async def test_a_frontier_takes_known_names_alone():
