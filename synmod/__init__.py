@@ -58,7 +58,7 @@ from synmod.scope import (
 from synmod.serving import mcp_server, serve
 from synmod.train import (
     Batch, Batches, BatchEndParam, Budget, CallRecord, Candidate, Comparison, Context, Evaluation, Example,
-    ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Trainer, callbacks, evaluate,
+    ExampleResult, FeedbackItem, History, Monitor, MonitorRecord, Rollout, Trainer, Worth, callbacks, evaluate,
     latest_checkpoint, list_checkpoints, load_examples, metrics, rewards,
 )
 from synmod.tree import (
@@ -91,8 +91,8 @@ __all__ = [
     "SkipNameError", "SkipVerifyError", "Stat", "State", "StateError", "StateSchemaError", "Suffix",
     "SymbolicDataModel", "SymbolicValueError", "SynmodError", "SynmodWarning", "Table", "TextPart", "Thinking",
     "TokenLogprob", "Tool", "ToolCall", "ToolError", "Trainable", "Trainer", "TrainerError", "UnavailableError",
-    "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Xor", "answers", "ask",
-    "ask_model", "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone", "compose",
+    "UnboundModelError", "Usage", "Variable", "VariableState", "VectorIndex", "WithTag", "Worth", "Xor", "answers",
+    "ask", "ask_model", "blocks", "budget", "build", "cache", "call", "callbacks", "capture", "clone", "compose",
     "current_call", "current_phase", "current_scope", "current_update_context", "data", "deadline",
     "default_language_model", "distribute", "dumps", "durable", "embedded", "emit", "errors", "evaluate", "filters",
     "find_duplicates", "flow", "format_variables", "graphdef", "hooks", "hooks_lib", "in_thread", "initializers",

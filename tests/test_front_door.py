@@ -37,6 +37,7 @@ RECORDS = {  # handed out, not constructed by users
     "State",
     "TokenLogprob",
     "VariableState",
+    "Worth",
 }
 
 

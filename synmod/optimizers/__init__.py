@@ -1,6 +1,6 @@
 """Optimizers: what makes a program's Variables better against a reward, each in one chapter.
 
-Floor: 10. Purpose: seven ways to search, over four shared pieces, which also serve optimizers of one's own: the pool of
+Floor: 10. Purpose: nine ways to search, over four shared pieces, which also serve optimizers of one's own: the pool of
 examples, halving, the pool of candidates, reflection. State: none beside the `OptState` Variables of each optimizer.
 Must never know: Program, files, how a row is run.
 """
@@ -13,12 +13,13 @@ from .gepa import Gepa
 from .grid_search import GridSearch
 from .mipro import Mipro
 from .omega import Omega
+from .prune import Prune
 from .random_few_shot import RandomFewShot
 from .reflect import Reflect
 from .reflection import Child, Evidence, Reflective, evidence, minibatch_gain, minibatches
 
 __all__ = [
     "BootstrapFewShot", "Child", "Evidence", "ExamplePool", "Gepa", "GridSearch", "Mipro", "Omega", "Optimizer",
-    "RandomFewShot", "Reflect", "Reflective", "evidence", "examples_from_labels", "examples_from_runs",
+    "Prune", "RandomFewShot", "Reflect", "Reflective", "evidence", "examples_from_labels", "examples_from_runs",
     "minibatch_gain", "minibatches", "records_of", "successive_halving",
 ]

@@ -12,13 +12,13 @@ from . import callbacks, metrics, rewards
 from .batches import Batch, Batches, Context
 from .bench import Bench
 from .callbacks import Monitor, MonitorRecord
-from .candidates import Candidate, Race, Target, TargetKind, crossover, mean
+from .candidates import LEFT_OUT, Candidate, Race, Target, TargetKind, crossover, mean, mean_bounds, row_losses
 from .checkpoints import latest_checkpoint, list_checkpoints
 from .credit import FeedbackByPath, FeedbackItem
 from .evaluation import Comparison, Evaluation, evaluate, predict_rows
 from .examples import load_examples, load_training_rows, rows_without_targets
 from .fitting import BatchEndParam
-from .history import History
+from .history import History, Worth
 from .optimizer import (
     Optimizer, Proposer, ReflectionInputs, optimizer_from, real_number, records_of, whole_number,
 )
@@ -29,11 +29,11 @@ from .runs import Budget, Runner
 from .trainer import Trainer
 
 __all__ = [
-    "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison", "Context",
-    "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath", "FeedbackItem",
-    "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "PositionalInputs", "Proposer", "Race",
-    "ReflectionInputs", "Rollout", "Run", "RunOutcome", "RunRow", "Runner", "Target", "TargetKind", "Trainer",
-    "as_json", "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints",
-    "load_examples", "load_training_rows", "mean", "metrics", "optimizer_from", "predict_rows", "real_number",
-    "records_of", "rewards", "rows_without_targets", "run_once", "whole_number",
+    "LEFT_OUT", "Batch", "BatchEndParam", "Batches", "Bench", "Budget", "CallRecord", "Candidate", "Comparison",
+    "Context", "Evaluation", "Example", "ExampleError", "ExampleResult", "Executor", "Feedback", "FeedbackByPath",
+    "FeedbackItem", "History", "Metrics", "Monitor", "MonitorRecord", "Optimizer", "PositionalInputs", "Proposer",
+    "Race", "ReflectionInputs", "Rollout", "Run", "RunOutcome", "RunRow", "Runner", "Target", "TargetKind", "Trainer",
+    "Worth", "as_json", "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints",
+    "load_examples", "load_training_rows", "mean", "mean_bounds", "metrics", "optimizer_from", "predict_rows",
+    "real_number", "records_of", "rewards", "row_losses", "rows_without_targets", "run_once", "whole_number",
 ]

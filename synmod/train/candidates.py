@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
+from math import fsum, inf, sqrt
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from synmod.data import Schema
@@ -21,6 +21,9 @@ OF_THIS_PROCESS: Final = ("elapsed_s",)
 """The costs that are not a function of data, seed and models: in no file."""
 _FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
+LEFT_OUT: Final = "leave out"
+"""The operator of a candidate that is its parent without a line or an example."""
+_Z: Final = 1.645  # 95 % of a normal distribution, one-sided
 ExamplesBySplit: TypeAlias = Mapping[Split, Mapping[str, Example]]
 """The rows of each split by id."""
 
@@ -119,6 +122,48 @@ class Candidate:
 def mean(numbers: Sequence[float]) -> float | None:
     """Return the mean, whatever the order; None of nothing."""
     return fsum(numbers) / len(numbers) if numbers else None
+
+
+def row_losses(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mapping[str, float]]) -> list[float]:
+    """Return how much worse the second of two candidates is on each row that both were run on.
+
+    Args:
+        old: Scores by split and row.
+        new: Those of the other candidate.
+
+    Example:
+        >>> row_losses({"validation": {"a": 1.0, "b": 1.0}}, {"validation": {"a": 0.0}})
+        [1.0]
+    """
+    return [
+        score - new[split][row]
+        for split, scores in old.items()
+        for row, score in scores.items()
+        if row in new.get(split, ())
+    ]
+
+
+def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
+    """Return bounds of the mean behind some numbers, either of which holds with a probability of 95 %.
+
+    The variance is at least that of one row in all that differs by the width: equal rows do not prove that all are.
+
+    Args:
+        numbers: The numbers; without any nothing is known.
+        width: How far apart two scores can be.
+
+    Example:
+        >>> low, high = mean_bounds([0.0] * 50, 1.0)
+        >>> round(high, 3)
+        0.033
+    """
+    count = len(numbers)
+    if not count:
+        return -inf, inf
+    middle = fsum(numbers) / count
+    variance = fsum((number - middle) ** 2 for number in numbers) / max(1, count - 1)
+    half = _Z * sqrt(max(variance, width**2 / count) / count)
+    return middle - half, middle + half
 
 
 @dataclass(frozen=True, slots=True)

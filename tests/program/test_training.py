@@ -108,7 +108,7 @@ async def test_each_fit_begins_with_the_optimizer_as_it_was_made(programs):
     assert not optimizer.done
 
 
-OPTIMIZERS = ["RandomFewShot", "BootstrapFewShot", "Mipro", "Gepa", "Omega", "Reflect"]
+OPTIMIZERS = ["RandomFewShot", "BootstrapFewShot", "Mipro", "Gepa", "Omega", "Prune", "Reflect"]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -105,6 +105,9 @@ def task(name, seed=0, pace=None):
             [rules.train[start : start + 6] for start in range(0, 12, 6)] if cls.learns_from_batches else [rules.train]
         )
         optimizer = cls(proposer=SlowProposer(rules.proposer, pace or Pace()), patience=4)
+        if name == "Prune":
+            texts = [f"Be brief.\nrule {stage}0\nrule {stage}1\n\nrule {stage}2" for stage in "ab"]
+            sm.update(rules.program, {f"{at}/instructions": text for at, text in enumerate(texts)})
         return rules.program, rules.reward, [Batch(list(each)) for each in rows], list(rules.validation), optimizer
     program = sm.Sequential([sm.Input(Ticket), sm.Generator(Team, language_model="embedded/nearest")])
     rows = tickets(seed=seed)

@@ -1,0 +1,134 @@
+"""Prune: leaves out the lines and examples that a program does not need."""
+
+import re
+from collections.abc import Sequence
+from math import fsum
+from typing import Any, ClassVar, Final
+
+from synmod.data import problems
+from synmod.leaves import Json
+from synmod.registry import register_own
+from synmod.train import LEFT_OUT, Bench, Optimizer, TargetKind, mean_bounds, real_number, row_losses
+from synmod.tree import OptState, State
+
+_SPLITS: Final = ("validation", "train")
+_LINE: Final = re.compile(r"\s*\S.*")  # with the blank lines before it
+
+
+@register_own()
+class Prune(Optimizer):
+    """Leaves out lines of texts, and examples, one after the other, the last one first: a step each.
+
+    A program is compared without the part and with it, on the same rows: all validation rows, and as many train rows,
+    as far as the budget has room for them. With a margin of 0 a part goes only if no row gets worse. Above 0 it goes
+    if the one-sided 95 % bound of the mean loss is at most the margin, both against the program so far and against
+    the first one: so many small losses do not add up. What remains is thereby proved as a whole.
+
+    `History.worth` returns what each part is worth.
+
+    Args:
+        margin: How much worse the mean score may become, in the units of the reward.
+        only: Paths, globs or Filters of the Variables that it may change; None for all that are trained.
+        **options: Those of every optimizer.
+
+    Raises:
+        TrainerError: The margin is not a number of at least 0.
+
+    Example:
+        >>> Prune(margin=0.02).done
+        False
+
+    Source: ablation studies, backward elimination; non-inferiority trials (a margin that is shown, not assumed).
+    """
+
+    kinds: ClassVar[tuple[TargetKind, ...]] = ("examples", "instruction")
+    ends = True
+
+    def __init__(self, margin: float = 0.0, *, only: Any = None, **options: Any) -> None:
+        super().__init__(only=only, **options)
+        self.margin = real_number(self, "margin", margin)
+        self.left = self.add_variable(None, schema={"type": ["integer", "null"]}, name="left", type=OptState)
+        self.extra = self.add_variable(0, schema={"type": "integer"}, name="extra", type=OptState)
+
+    @property
+    def done(self) -> bool:
+        """Whether every part was tried."""
+        return self.left.value == 0
+
+    def step_cost(self, bench: Bench) -> int:
+        """Return the rollouts of one part, in the first step also those of the program with all of them."""
+        if self.left.value is None:
+            return 2 * (len(bench.validation) + self._count_extra(bench, bench.seed))
+        return len(bench.validation) + self.extra.value
+
+    async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Try the program without one part; return what it shall hold."""
+        if self.left.value is None:
+            self.extra.assign(self._count_extra(bench, state))
+        parts = _parts(bench, state)
+        left = len(parts) if self.left.value is None else min(self.left.value, len(parts))
+        self.left.assign(max(0, left - 1))
+        if not left:
+            return state
+        path, rest = parts[left - 1]
+        if problems(bench.targets[path].schema, rest):
+            return state
+        shorter = state.replace({path: rest})
+        bench.candidate(shorter, state, operator=LEFT_OUT)
+        is_proved = await self._is_proved(bench, state, shorter)
+        losses = row_losses(_scores(bench, state), _scores(bench, shorter))
+        gain = 0.0 - fsum(losses)
+        bench.log(LEFT_OUT, [path], "accepted" if is_proved else "worse" if gain < 0 else "no_gain", gain, len(losses))
+        return shorter if is_proved else state
+
+    async def finish(self, state: State, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
+        """Return the State as it is: each step has proved it against the first one."""
+        return state
+
+    async def _is_proved(self, bench: Bench, state: State, shorter: State) -> bool:
+        """Whether a State is good enough; the train rows are run only if validation rows leave that open."""
+        olds, is_proved = [*dict.fromkeys((state, bench.seed))], False
+        for split, rows in zip(_SPLITS, (bench.validation, _more_rows(bench)[: self.extra.value]), strict=True):
+            await bench.gather(*(bench.evaluate(program, rows, split=split) for program in (*olds, shorter)))
+            bounds = [self._loss(bench, old, shorter) for old in olds]
+            if any(low > self.margin for low, _ in bounds):
+                return False
+            is_proved = all(high <= self.margin for _, high in bounds)
+        return is_proved
+
+    def _loss(self, bench: Bench, old: State, new: State) -> tuple[float, float]:
+        """Return bounds of the mean loss; with a margin of 0 the loss of the row that got worse most."""
+        losses = row_losses(_scores(bench, old), _scores(bench, new))
+        return mean_bounds(losses, bench.width) if self.margin or not losses else (max(losses), max(losses))
+
+    def _count_extra(self, bench: Bench, state: State) -> int:
+        """Return how many train rows each part is tried on: as many as the budget has room for."""
+        rows = len(bench.validation)
+        room = bench.room // (len(_parts(bench, state)) + 1) - rows
+        return max(0, min(room, rows, len(_more_rows(bench))))
+
+
+def _parts(bench: Bench, state: State) -> list[tuple[str, Json]]:
+    """Return the path of each line and example, in order, and the value of its Variable without it."""
+    parts: list[tuple[str, Json]] = []
+    for path, target in bench.targets.items():
+        value: Any = state[path].value
+        is_text = target.kind == "instruction"
+        items: Sequence[Any] = _LINE.findall(value) if is_text else value
+        for at in range(len(items)):
+            rest = [*items[:at], *items[at + 1 :]]
+            parts.append((path, "".join(rest).lstrip("\n") if is_text else rest))
+    return parts
+
+
+def _scores(bench: Bench, state: State) -> dict[str, dict[str, float]]:
+    """Return the scores of a State by split and row."""
+    return {split: bench.scores(state, split) for split in _SPLITS}
+
+
+def _more_rows(bench: Bench) -> list[str]:
+    """Return the train rows that are not validation rows, too."""
+    validation = {*bench.validation}
+    return [
+        row for row in bench.train if row not in validation or bench.example(row) != bench.example(row, "validation")
+    ]
