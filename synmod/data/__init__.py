@@ -25,8 +25,7 @@ from .models import (
     to_value, value_from, wrap,
 )
 from .ops import OPERATIONS, contains, is_subschema
-from .rubrics import RUBRICS
-from .scales import Rating, Score, normalize_score
+from .scales import RUBRICS, Rating, Score, normalize_score
 from .schema import Schema, foreign_schema, intern_schema, is_foreign, map_references, parts_of, portable, target_of
 from .subschema import includes
 from .tables import ROW_READERS, Cells, import_for
