@@ -1,7 +1,7 @@
 """Batch jobs: requests that wait at the same time become one job of the provider's batch API, at half the price.
 
-The calls of a job hold its lock in turn: the first one collects, creates and waits, and if it is cancelled, the next
-one goes on where it was. So no task outlives the calls, and a job is given up when its last call has left.
+One call of a job at a time drives it: the first one collects, creates and waits, and if it is cancelled, the next one
+goes on where it was. So no task outlives the calls, and a job is given up when its last call has left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from synmod import errors, scope
 from synmod.cache import key_of
 from synmod.leaves import Json, aio, current_clock, is_object, wall_time
 
-from .litellm_adapter import Price, token_price
 from .options import BatchJobs
 from .records import LMReply, LMRequest
 from .streaming import objects_in, read_json
@@ -57,10 +56,9 @@ class OpenAIJobs:
     def __init__(self, adapter: DirectAdapter, window: str) -> None:
         self._adapter, self._window = adapter, window
 
-    def line(self, name: str, body: Mapping[str, Any]) -> bytes:
+    def line(self, name: str, body: str) -> bytes:
         """Return the line of a request."""
-        url = f"/v1{self._adapter.path}"
-        return json_text({"custom_id": name, "method": "POST", "url": url, "body": body}).encode()
+        return f'{{"custom_id":"{name}","method":"POST","url":"/v1{self._adapter.path}","body":{body}}}'.encode()
 
     async def create(self, lines: Mapping[str, bytes], name: str) -> str:
         """Create a job with our name, and return its id."""
@@ -119,9 +117,9 @@ class AnthropicJobs:
     def __init__(self, adapter: DirectAdapter, window: str) -> None:  # noqa: ARG002  # it has one
         self._adapter = adapter
 
-    def line(self, name: str, body: Mapping[str, Any]) -> bytes:
+    def line(self, name: str, body: str) -> bytes:
         """Return the JSON of a request."""
-        return json_text({"custom_id": name, "params": body}).encode()
+        return f'{{"custom_id":"{name}","params":{body}}}'.encode()
 
     async def create(self, lines: Mapping[str, bytes], name: str) -> str:  # noqa: ARG002  # there is no place for it
         """Create a job, and return its id."""
@@ -181,7 +179,14 @@ class _Job:
     touched: float = 0.0
     members: int = 0
     is_open: bool = True
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_driven: bool = False
+    gate: aio.Gate = field(default_factory=aio.Gate)
+    """Where the calls wait that do not drive it."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there are results, or why there are none."""
+        return self.results is not None or self.fault is not None
 
 
 class BatchAdapter:
@@ -203,10 +208,6 @@ class BatchAdapter:
         self._recorded: WeakKeyDictionary[Any, list[_Job]] = WeakKeyDictionary()
         self._loading: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
-    async def price(self) -> Price | None:
-        """Return the price of tokens in a job."""
-        return await aio.to_thread(token_price, self._adapter.settings)
-
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request in a job, and return its reply.
 
@@ -218,9 +219,8 @@ class BatchAdapter:
         job, name = await self._join(request, part)
         job.members += 1
         try:
-            async with job.lock:
-                while job.results is None and job.fault is None:
-                    await self._advance(job)
+            while not job.has_ended:
+                await (job.gate.wait() if job.is_driven else self._drive(job))
         finally:
             job.members -= 1
             if not job.members and job.results is None:
@@ -237,7 +237,7 @@ class BatchAdapter:
 
     async def _join(self, request: LMRequest, part: scope.JournalPart | None) -> tuple[_Job, str]:
         """Return the job of a request, and the name of its line: one that is recorded, else the one that collects."""
-        body = self._adapter.line_of(request)
+        body = json_text(self._adapter.line_of(request))
         journal: Any = None if part is None else getattr(part, "journal", part)
         owner = asyncio.get_running_loop() if journal is None else journal
         content = key_of([getattr(part, "row", ""), self._adapter.url, request.sample, body])[:48]
@@ -282,6 +282,16 @@ class BatchAdapter:
         return job.id is not None
 
     # -- the life of a job --------------------------------------------------------------------------------------------
+
+    async def _drive(self, job: _Job) -> None:
+        """Take a job to its end; if this call is cancelled, another one goes on."""
+        job.is_driven = True
+        try:
+            while not job.has_ended:
+                await self._advance(job)
+        finally:
+            job.is_driven = False
+            job.gate.wake_all()
 
     async def _advance(self, job: _Job) -> None:
         """Take a job one step on: collect, create, wait, read the results."""

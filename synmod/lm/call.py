@@ -420,7 +420,7 @@ async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
                 call.model.adapter.drops_tools = True
             by = reply.model or request.model
             total = {"usage": call.usage(), "attempts": tuple(call.attempts), "elapsed_s": call.elapsed_s}
-            return replace(reply, json=json, message=turn, model=by, **total)
+            return records.with_fields(reply, json=json, message=turn, model=by, **total)
         if reason not in ("length", "refused") and repairs and call.requests < call.most_requests:
             repairs -= 1
             in_text = attempt.structured == "calls" or getattr(call.model.adapter, "drops_tools", False)
@@ -574,7 +574,7 @@ async def send_within_budgets(call: ModelCall, request: LMRequest | records.Embe
                     tokens = used.prompt_tokens, used.completion_tokens, used.cached_tokens
                     written = (used.cache_write_tokens,) if used.cache_write_tokens else ()
                     spent = None if price is None else price.cost_usd(*tokens, *written)
-                used = replace(used, calls=1, requests=1, cost_usd=spent)
+                used = records.with_fields(used, calls=1, requests=1, cost_usd=spent)
                 reservation.settle(used)
                 call.total_usage = used if not call.total_usage.calls else call.total_usage + used
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
 from itertools import pairwise
@@ -456,21 +456,27 @@ def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Us
     usage: Any = next(filter(is_object, sources), None) or {}
     counts: dict[str, Json] = {**usage}
     for name in _DETAILS:
-        counts |= usage[name] if is_object(usage.get(name)) else {}
-    prompt, completion, cached, written = (
-        next(filter(None, (count_in(counts, name) for name in names)), 0)
-        for names in (_PROMPT, _COMPLETION, _CACHED, _WRITTEN)
-    )
+        if is_object(details := usage.get(name)):
+            counts |= details
+    prompt, completion = _count_of(counts, _PROMPT), _count_of(counts, _COMPLETION)
     if not prompt and not completion:
         return records.estimate_usage(request, characters)
     reasoning = count_in(counts, "reasoning_tokens")
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cached_tokens=cached,
-        cache_write_tokens=written,
+        cached_tokens=_count_of(counts, _CACHED),
+        cache_write_tokens=_count_of(counts, _WRITTEN),
         reasoning_tokens=reasoning,
     )
+
+
+def _count_of(counts: Mapping[str, Json], names: Iterable[str]) -> int:
+    """Return the first number of tokens under one of several names; 0 if there is none. Hot."""
+    for name in names:
+        if name in counts and (count := count_in(counts, name)):
+            return count
+    return 0
 
 
 def count_in(counts: Json, name: str) -> int:

@@ -375,10 +375,14 @@ def list_price(model: str, ttl: object = None) -> Price | None:
 
 def list_entry(model: str) -> Mapping[str, Any]:
     """Return the entry of a model in litellm's list, found by the whole string, else by name and provider."""
-    prices = _price_list()
+    with _READING:  # many calls that come first together would each read it
+        prices = _price_list()
     provider, _, name = model.partition("/")
     entry: dict[str, Any] = prices.get(model) or prices.get(name) or {}
     return entry if model in prices or entry.get("litellm_provider") == provider else {}
+
+
+_READING: Final = aio.lock()
 
 
 @cache

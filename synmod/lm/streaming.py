@@ -79,7 +79,10 @@ def read_thinking(content: Json) -> str:
 
 def read_reasoning(message: dict[str, Json]) -> str:
     """Return the reasoning in a message."""
-    return next(filter(None, (text_of(message.get(key)) for key in _REASONING)), read_thinking(message.get("content")))
+    return next(
+        filter(None, (text_of(message[key]) for key in _REASONING if key in message)),
+        read_thinking(message.get("content")),
+    )
 
 
 _OPENING: Final = re.compile(r"\s*<(think|thinking|reasoning)>")

@@ -14,17 +14,34 @@ from tests.benchmarks.measure import alone, children, paired
 
 CONCURRENCY = 64
 SERVER = """
-import asyncio
-body = (b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": '
+import asyncio, re
+chat = (b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": '
         b'{"role": "assistant", "content": "yes"}, "finish_reason": "stop"}], '
         b'"usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}}')
-answer = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body) + body
+bodies = {
+    b"/v1/chat/completions": chat,
+    b"/v1/messages": b'{"id": "c", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", '
+        b'"text": "yes"}], "stop_reason": "end_turn", "usage": {"input_tokens": 9, "output_tokens": 1}}',
+    b"/v1/responses": b'{"id": "c", "object": "response", "status": "completed", "model": "m", "output": [{"type": '
+        b'"message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]}], '
+        b'"usage": {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}}',
+    b"/v1/files": b'{"id": "f"}',
+    b"/v1/batches": b'{"id": "b", "status": "in_progress"}',
+    b"/v1/batches/b": b'{"id": "b", "status": "completed", "output_file_id": "r"}',
+}
+line = b'{"custom_id": "%s", "response": {"status_code": 200, "body": ' + chat + b'}}'
+head = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n"
 async def serve(reader, writer):
     try:
         while True:
-            head = await reader.readuntil(b"\\r\\n\\r\\n")
-            await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
-            writer.write(answer)
+            request = await reader.readuntil(b"\\r\\n\\r\\n")
+            length = re.search(b"content-length: *([0-9]+)", request.lower())
+            data = await reader.readexactly(int(length[1])) if length else b""
+            path = request.split()[1]
+            if path == b"/v1/files":
+                names = re.findall(b'"custom_id": *"([^"]+)"', data)
+                bodies[b"/v1/files/r/content"] = b"\\n".join([line % name for name in names])
+            writer.write(head % len(bodies[path]) + bodies[path])
     except asyncio.IncompleteReadError:
         writer.close()
 async def main():
@@ -81,12 +98,12 @@ def _crowd(opened, count):
     return lambda: asyncio.run(work())
 
 
-def _direct(base):
+def _direct(base, model="openai/m", **given):
     """Requests through a LanguageModel."""
 
     @asynccontextmanager
     async def opened():
-        lm = sm.LanguageModel("openai/m", api_base=base, api_key="none")
+        lm = sm.LanguageModel(model, api_base=base, api_key="none", **given)
         yield lambda: lm("What is it?")
 
     return opened
@@ -106,7 +123,20 @@ def _hit(base, count, rounds):
         return alone(what, lambda: asyncio.run(work(cache)), budget_us=60, per=count, rounds=rounds)
 
 
-def _bare(base):
+def _in_jobs(base, count, rounds):
+    """Calls that share a job, from the body of each to its reply."""
+
+    async def work():
+        jobs = sm.BatchJobs(quiet_s=0.1, poll_s=0.01)
+        lm = sm.LanguageModel("openai/m", api_base=base, api_key="none", batch=jobs)
+        replies = await asyncio.gather(*[lm(f"What is it, {number}?") for number in range(count)])
+        assert {reply.text for reply in replies} == {"yes"}
+        await lm.aclose()
+
+    return alone("... in a batch job", lambda: asyncio.run(work()), budget_us=100, per=count, rounds=rounds)
+
+
+def _bare(base, path="/chat/completions", key="choices"):
     """Requests by aiohttp, with the reply read as JSON."""
     import aiohttp
 
@@ -119,8 +149,8 @@ def _bare(base):
             async def request():
                 data = json.dumps(body).encode()
                 headers = {"Content-Type": "application/json"}
-                async with session.post(f"{base}/chat/completions", data=data, headers=headers) as response:
-                    return json.loads(await response.read())["choices"][0]
+                async with session.post(f"{base}{path}", data=data, headers=headers) as response:
+                    return json.loads(await response.read())[key][0]
 
             yield request
 
@@ -157,6 +187,10 @@ def _new_process(code, base):
     return lambda: subprocess.run([sys.executable, "-c", code.format(base=base)], check=True, env=environment)
 
 
+_OTHERS = [("/messages", "content", {"model": "anthropic/m"}), ("/responses", "output", {"adapter": "responses"})]
+"""The other wires: path, key of the parts of a reply, arguments of the model."""
+
+
 def rows(scale=1.0):
     """Measure."""
     count, rounds = max(int(1_000 * scale), 5), 7 if scale >= 1 else 1
@@ -164,6 +198,10 @@ def rows(scale=1.0):
         ours = _crowd(_direct(base), count)
         floor = _crowd(_bare(base), count)
         yield paired("a request through the direct adapter", ours, floor, budget=3, per=count, rounds=rounds)
+        for path, key, given in _OTHERS:
+            ours, floor = _crowd(_direct(base, **given), count), _crowd(_bare(base, path, key), count)
+            yield paired(f"... to {path}", ours, floor, budget=3, per=count, rounds=rounds)
+        yield _in_jobs(base, count, rounds)
         yield _hit(base, count, rounds)
         for name, other in {"openai": _openai, "litellm": _litellm}.items():
             if importlib.util.find_spec(name) is None:
