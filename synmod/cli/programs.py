@@ -47,7 +47,7 @@ def opens_programs(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_opener
 
 
-_CONCURRENCY: Final = click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True)
+_CONCURRENCY: Final = click.option("--concurrency", type=click.IntRange(1), help="Default: 64, of batch jobs 10,000.")
 _RUN: Final = click.option(
     "--run", type=click.Path(file_okay=False), help="Keeps what was paid for: the same line again goes on."
 )

@@ -332,7 +332,7 @@ class Program(Module, Generic[M]):
         progress: Progress | Literal[False] | None = None,
         run: train.Run | str | os.PathLike[str] | None = None,
         durable_rows: bool = False,
-        concurrency: int = 64,
+        concurrency: int | None = None,
         executor: train.Executor | None = None,
     ) -> train.History:
         """Train the program: its Variables change, by the compiled optimizer, against the compiled reward.
@@ -355,7 +355,7 @@ class Program(Module, Generic[M]):
                 for nothing.
             run: A folder, or `sm.Run`: the same call again resumes a killed run, or returns what a finished one found.
             durable_rows: As in `sm.evaluate`: each call of a row is kept in the run.
-            concurrency: How many rows run at once.
+            concurrency: How many rows run at once; None as for `sm.evaluate`.
             executor: Where rows run, such as a `sm.DaskExecutor`; None for this process.
 
         Returns:
@@ -419,7 +419,7 @@ class Program(Module, Generic[M]):
         x: Any,
         *,
         on_error: Literal["raise", "collect"] = "raise",
-        concurrency: int = 64,
+        concurrency: int | None = None,
         progress: Progress | Literal[False] | None = None,
     ) -> list[Any]:
         """Return what the program returns for each row, in input order.
@@ -427,7 +427,7 @@ class Program(Module, Generic[M]):
         Args:
             x: The rows, as `sm.load_examples` reads them; targets are ignored.
             on_error: `"raise"` the first failure after the other rows are cancelled, or `"collect"` each as a `Failed`.
-            concurrency: How many rows run at once.
+            concurrency: How many rows run at once; None as for `sm.evaluate`.
             progress: An object that is notified of the progress; None for a bar on a terminal, False for nothing.
 
         Raises:

@@ -266,7 +266,7 @@ class ContextPool:
 
     Args:
         contexts: Where rows run.
-        concurrency: How many rows run at once in a context without a limit.
+        concurrency: How many rows run at once in a context without a limit; None for 64, until it is widened.
         loads: The share of a batch for each context; None to send rows to whichever context is free.
 
     Raises:
@@ -274,7 +274,7 @@ class ContextPool:
     """
 
     def __init__(
-        self, contexts: Sequence[Context], concurrency: int = 64, loads: Sequence[float] | None = None
+        self, contexts: Sequence[Context], concurrency: int | None = None, loads: Sequence[float] | None = None
     ) -> None:
         for context in contexts:
             if not isinstance(context, Context):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
@@ -285,8 +285,11 @@ class ContextPool:
         if loads is not None and not all(type(load) in numbers and 0 < load < inf for load in loads):
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
-        most = leaves.check_int("concurrency", concurrency, error=errors.TrainerError)
-        self._free = [context.limit or most for context in contexts]
+        self.concurrency = concurrency
+        self._most = (
+            64 if concurrency is None else leaves.check_int("concurrency", concurrency, error=errors.TrainerError)
+        )
+        self._free = [context.limit or self._most for context in contexts]
         self.size = sum(self._free)
         """How many rows run at once in all contexts."""
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
@@ -314,6 +317,15 @@ class ContextPool:
                 f"Too many slices: {rows} rows on work loads {list(self.loads)} make slices of {sizes}."
             )
         return [index for index, size in enumerate(sizes) for _ in range(size)]
+
+    def widen(self, most: int) -> None:
+        """Make room for as many rows in each context without a limit, if there is less."""
+        more = max(0, most - self._most)
+        self._most += more
+        for index, context in enumerate(self.contexts):
+            if context.limit is None:
+                self._free[index] += more
+                self.size += more
 
     async def acquire(self, index: int | None = None) -> int:
         """Wait for room in a context, and take it until `release`; return the number of the context.

@@ -24,7 +24,7 @@ from .metrics import Metric, Metrics
 from .rewards import Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
-from .runs import Runner, identity_of_run
+from .runs import Runner, identity_of_run, models_of, most_at_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
@@ -44,7 +44,7 @@ async def evaluate(
     *,
     reward: Any = None,
     metrics: Iterable[Any] = (),
-    concurrency: int = 64,
+    concurrency: int | None = None,
     max_errors: int | None = None,
     max_error_rate: float | None = None,
     failure_score: float | Literal["lowest"] | None = "lowest",
@@ -72,7 +72,8 @@ async def evaluate(
         metrics: Those of `sm.metrics`, their names, functions like rewards, which return numbers, or objects with
             `update_state`, `result` and `reset_state`; fed in input order. A run that one of them cannot count is a
             failed run, but keeps its score. One that counts no run, or has no result, is left out with a warning.
-        concurrency: How many runs are under way at once.
+        concurrency: How many runs are under way at once; None for 64, or 10,000 if a model of the program has batch
+            jobs, which rows that wait together share.
         max_errors: How many runs may fail; None for any number.
         max_error_rate: Which share of the finished runs may fail, from 0 to 1, looked at from the 20th run on; None for
             any.
@@ -136,7 +137,7 @@ class EvaluationOptions:
     """
 
     metrics: Iterable[Any] = ()
-    concurrency: int = 64
+    concurrency: int | None = None
     max_errors: int | None = None
     max_error_rate: float | None = None
     failure_score: float | Literal["lowest"] | None = "lowest"
@@ -201,9 +202,10 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
             if reward is not None or metrics.metrics:
                 under_way.check_masks(output)
             jobs = _jobs(rows, options.samples, () if is_list else checks)
+            most = most_at_once(options.concurrency, models_of(program, reward))
             async with (
                 runner.on(options.executor),
-                flow.map_concurrently(under_way.run, jobs, concurrency=options.concurrency, progress=False) as finished,
+                flow.map_concurrently(under_way.run, jobs, concurrency=most, progress=False) as finished,
             ):
                 async for index in finished:
                     under_way.fold(index)
@@ -229,7 +231,7 @@ async def predict_rows(
     rows: Iterable[Example],
     *,
     on_error: Literal["raise", "collect"] = "raise",
-    concurrency: int = 64,
+    concurrency: int | None = None,
     progress: flow.Progress | Literal[False] | None = None,
 ) -> list[Any]:
     """Return the outputs of a program for each row, in order; see `Program.predict`."""
@@ -240,8 +242,9 @@ async def predict_rows(
             raise outcome.failure
         return outcome.outputs
 
+    most = most_at_once(concurrency, models_of(runner.program))
     async with flow.map_concurrently(
-        run, enumerate(rows), concurrency=concurrency, on_error=on_error, progress=progress
+        run, enumerate(rows), concurrency=most, on_error=on_error, progress=progress
     ) as results:
         return [result async for result in results]
 

@@ -296,6 +296,13 @@ def models_of(*nodes: Module | None, context_pool: ContextPool | None = None) ->
     return [model for model in models if isinstance(model, SharedModel)]
 
 
+def most_at_once(concurrency: int | None, models: Iterable[SharedModel]) -> int:
+    """Return how many rows run at once: as given; else 10,000 if a model has batch jobs, so that one holds all; 64."""
+    if concurrency is not None:
+        return concurrency
+    return 10_000 if any(model.settings.batch for model in models) else 64
+
+
 def _models(context_pool: ContextPool | None) -> Json:
     """Return what names the models that answer."""
     return [

@@ -44,7 +44,8 @@ class Trainer:
         fixed_param_names: Paths, globs or filters of Variables that are not trained.
         state_names: The same for Variables that are reset for each row; a `Memory` always is.
         seed: The seed of every random choice.
-        concurrency: How many rows run at once in a context without a limit of its own.
+        concurrency: How many rows run at once in a context without a limit of its own; None for 64, or 10,000 if a
+            model has batch jobs, which rows that wait together share.
 
     Attributes:
         feedback: The feedback that the last `backward` routed to each param, by path text.
@@ -79,7 +80,7 @@ class Trainer:
         fixed_param_names: Any = (),
         state_names: Any = (),
         seed: int = 0,
-        concurrency: int = 64,
+        concurrency: int | None = None,
     ) -> None:
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
             raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
@@ -557,6 +558,7 @@ class Trainer:
 
     def _runner(self, **options: Any) -> runs.Runner:
         """Return what runs rows of the program in the contexts, each from the initial states."""
+        self.context_pool.widen(runs.most_at_once(self.context_pool.concurrency, self.models()))
         options = {"context_pool": self.context_pool, "initial_states": self._initial_states, **options}
         return runs.Runner(self.program, **options)
 
@@ -759,8 +761,8 @@ class Trainer:
         eval_batches = batches.batches_of(eval_data, num_batch)
         rows = (row for batch in eval_batches for row in self.wrap_rows(batches.rows_of(batch, filling=False)))
         reward = options.pop("reward", self.reward)
-        options = {"metrics": as_list(eval_metric), "concurrency": self.context_pool.size, **options}
         runner = self._runner(reward=None if reward is None else reward_from(reward))
+        options = {"metrics": as_list(eval_metric), "concurrency": self.context_pool.size, **options}
         with self.watch_rows():
             return await evaluation.evaluate_rows(runner, rows, None, evaluation.EvaluationOptions(**options))
 

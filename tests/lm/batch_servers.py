@@ -10,7 +10,7 @@ from aiohttp import web
 from synmod.lm import LanguageModel
 from synmod.wires import MESSAGES
 from tests.lm.loopback import KEY
-from tests.lm.wire_servers import Chat, Messages, Responses, Script
+from tests.lm.wire_servers import WIRES, Script
 
 
 class BatchServer:
@@ -21,11 +21,12 @@ class BatchServer:
         answer: `answer(text, sent)` returns a Script, or (status, code, message), for the last turn of a line; `sent`
             is how often that text was paid for.
         looks: How often a job is looked at before it ends.
-        ends: How the first jobs end, such as "expired"; the others complete.
+        ends: How the first jobs end, such as "expired", or "half" (completed, and half of the results are missing); the
+                others complete.
     """
 
     def __init__(self, kind="chat completions", answer=lambda text, sent: Script(f"re {text}"), looks=1, ends=()):
-        self.wire = {"chat completions": Chat, "responses": Responses, "messages": Messages}[kind]()
+        self.wire = WIRES[kind]()
         self.kind, self.answer, self.looks, self.ends = kind, answer, looks, list(ends)
         self.jobs, self.files, self.paid, self.cancelled = {}, {}, [], []
         self.numbers = count()
@@ -35,11 +36,19 @@ class BatchServer:
     def model(self, **given):
         return LanguageModel(api_base=self.base, api_key=KEY, **{"attempts": 1, **self.wire.settings, **given})
 
+    def script(self, params, text, sent):  # for servers whose model looks at more than the last turn
+        """What the model replies to a request."""
+        return self.answer(text, sent)
+
     # -- HTTP ---------------------------------------------------------------------------------------------------------
 
     async def handle(self, request):
         path, data = request.path.removeprefix("/v1"), await request.read()
         assert KEY in str(request.headers)
+        if path == self.wire.path:  # a call without a job
+            params, text = json.loads(data), text_of(json.loads(data))
+            self.paid.append(text)
+            return web.json_response(self.wire.reply(self.script(params, text, self.paid.count(text) - 1)))
         if path == "/files":
             assert b'name="purpose"\r\n\r\nbatch\r\n' in data
             content = re.search(rb"application/jsonl\r\n\r\n(.*)\r\n--", data, re.DOTALL)[1]
@@ -62,7 +71,9 @@ class BatchServer:
         elif job["status"] == "in_progress":
             job["looks"] -= 1
             if job["looks"] < 0:
-                job["status"] = self.ends.pop(0) if self.ends else "completed"
+                end = self.ends.pop(0) if self.ends else "completed"
+                job["is_half"] = end in ("expired", "half")  # with the results of the first half alone
+                job["status"] = "completed" if end == "half" else end
         return web.json_response(self.shown(job))
 
     async def create(self, body):
@@ -108,9 +119,8 @@ class BatchServer:
         return {**state, "request_counts": {"total": total, "completed": total if ended else 0, "failed": 0}}
 
     def results(self, job):
-        """Lines of results, the last first; of an expired job only the first half."""
-        half = len(job["lines"]) // 2 if job["status"] == "expired" else len(job["lines"])
-        lines = [self.result(job, at) for at in range(half)]
+        """Lines of results, the last first."""
+        lines = [self.result(job, at) for at in range(len(job["lines"]) // (2 if job.get("is_half") else 1))]
         yield from (json.dumps(line).encode() for line in reversed(lines))
         if self.shuffle:  # a duplicate and a line of nobody
             yield json.dumps({**lines[0], "response": None, "result": {"type": "expired"}}).encode()
@@ -118,8 +128,8 @@ class BatchServer:
             yield json.dumps({**lines[0], "custom_id": "nobody"}).encode()
 
     def result(self, job, at):
-        script = self.answer(job["texts"][at], job["sent"][at])
-        name = job["lines"][at][0]
+        name, params = job["lines"][at]
+        script = self.script(params, job["texts"][at], job["sent"][at])
         if isinstance(script, Script):
             body, status = self.wire.reply(script), 200
             result = {"type": "succeeded", "message": body}
@@ -140,6 +150,15 @@ class BatchServer:
 
     async def __aexit__(self, *_):
         await self._runner.cleanup()
+
+
+class Learner(BatchServer):
+    """A model for the two steps of `batch_child`: it answers well with examples in its prompt, else to even numbers."""
+
+    def script(self, params, text, sent):
+        turns = params.get("messages") or params["input"]
+        is_good = any(turn["role"] == "assistant" for turn in turns) or text[-1:] in "02468"
+        return Script(json.dumps({"a": f"x{text}"} if text.startswith("q") else {"b": "y" if is_good else "n"}))
 
 
 def text_of(params):

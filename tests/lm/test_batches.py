@@ -1,9 +1,10 @@
 """Batch jobs: calls that wait at the same time become one job; each gets its own reply, usage and error."""
 
 import asyncio
+import json
 import random
+import signal
 import sys
-import time
 from asyncio.subprocess import PIPE
 from collections import Counter
 
@@ -13,7 +14,8 @@ import synmod as sm
 from synmod.errors import ConfigError, DeadlineExceeded, RequestError, UnavailableError
 from synmod.lm import LanguageModel
 from synmod.lm.sessions import load_roots
-from tests.lm.batch_servers import BatchServer, gather
+from tests.lm import batch_child
+from tests.lm.batch_servers import BatchServer, Learner, gather
 from tests.lm.wire_servers import Script
 
 FAST = sm.BatchJobs(quiet_s=0.4, poll_s=0.01)
@@ -71,7 +73,7 @@ async def test_failed_lines_go_into_the_next_job(kind):
     assert len(server.jobs) == 2
 
 
-@pytest.mark.parametrize(("end", "done"), [("expired", 2), ("failed", 0), ("cancelled", 0)])
+@pytest.mark.parametrize(("end", "done"), [("expired", 2), ("half", 2), ("failed", 0), ("cancelled", 0)])
 async def test_a_job_that_ends_badly_is_unavailable(end, done):
     """For those without a reply; the others have theirs."""
     async with BatchServer(ends=[end]) as server:
@@ -166,29 +168,32 @@ async def test_a_provider_that_fails_for_a_moment_is_looked_at_again():
     assert server.paid == ["a"]
 
 
-async def test_an_evaluation_takes_as_few_jobs_as_it_has_waves():
-    """Two calls after one another: two jobs, whatever the number of rows; the scores are those of direct calls."""
-    first = sm.Generator({"a": str}, name="first", structured="prompt")
-    second = sm.Generator({"b": str}, name="second", structured="prompt")
-    program = sm.Sequential([first, second])
-    rows = [sm.Example(str(at), sm.JsonDataModel({"q": f"q{at}"}, schema=QUERY), None) for at in range(30)]
-    async with BatchServer(
-        answer=lambda text, sent: Script('{"a": "x"}' if text.startswith("q") else '{"b": "y"}')
-    ) as server:
-        lm = server.model(batch=sm.BatchJobs(quiet_s=0.5, poll_s=0.01))
+@pytest.mark.parametrize("driver", ["evaluate", "default", "predict"])
+async def test_rows_take_as_few_jobs_as_a_program_has_calls(driver):
+    """Two calls after one another: two jobs, whatever the number of rows, since all of them run at once."""
+    async with Learner() as server:
+        lm = server.model(batch=sm.BatchJobs(quiet_s=0.4, poll_s=0.01))
+        program, rows = batch_child.program_of(None if driver == "default" else lm), batch_child.rows_of(100)
         with sm.default_language_model(lm):
-            evaluation = await sm.evaluate(program, rows, reward=lambda outputs: outputs["b"] == "y", concurrency=100)
+            if driver == "predict":
+                trainer = sm.Trainer(program)
+                await trainer.bind(batch_child.Query)
+                await trainer.init_params()
+                assert len(await trainer.predict(rows)) == 100
+            else:
+                assert (await sm.evaluate(program, rows, reward=batch_child.agrees)).score == 0.5
         await lm.aclose()
-    assert evaluation.score == 1
-    assert len(server.jobs) == 2
+    assert [len(job["lines"]) for job in server.jobs.values()] == [100, 100]
 
 
-def two_steps(text, sent):
-    """The reply of the first or the second generator."""
-    return Script('{"a": "x"}' if text.startswith("q") else '{"b": "y"}')
-
-
-QUERY = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+async def test_a_given_concurrency_wins():
+    """Also where it makes more jobs."""
+    async with Learner() as server:
+        lm = server.model(batch=sm.BatchJobs(quiet_s=0.05, poll_s=0.01))
+        rows = batch_child.rows_of(6)
+        await sm.evaluate(batch_child.program_of(lm), rows, reward=batch_child.agrees, concurrency=3)
+        await lm.aclose()
+    assert max(len(job["lines"]) for job in server.jobs.values()) <= 3
 
 
 def test_what_has_no_batch_api_is_refused():
@@ -214,46 +219,126 @@ async def test_a_stream_is_refused():
         await lm("Hi", stream=True)
 
 
-# -- kills -------------------------------------------------------------------------------------------------------------
-
-
-async def run_child(server, folder, rows, kill_after_s=None):
-    """Run the evaluation in a process; kill it after some time. Return what it printed."""
-    command = (sys.executable, "-m", "tests.lm.batch_child", server.base, str(folder), str(rows))
-    child = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
-    try:
-        async with asyncio.timeout(kill_after_s):
-            out, errors = await child.communicate()
-    except TimeoutError:
-        child.kill()
-        await child.wait()
-        return None
-    assert child.returncode == 0, errors.decode()[-2_000:]
-    return out.decode().split()
+# -- training ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["chat completions"])
-async def test_no_line_is_paid_twice_however_often_it_is_killed(kind, tmp_path):
-    """Killed at 20 random moments and started again: the jobs go on, and the same line finds them."""
-    rng = random.Random(7)
-    async with BatchServer(kind, two_steps, looks=25) as server:
-        for _ in range(20):
-            started = time.monotonic()
-            printed = await run_child(server, tmp_path / "run", 20, rng.uniform(1.0, 3.5))
-            if printed is not None:
-                break
-            assert time.monotonic() - started < 60
-        printed = printed or await run_child(server, tmp_path / "run", 20)
-    assert printed == ["1.0", "20"]
-    names = Counter(name for job in server.jobs.values() for name, _ in job["lines"])
-    assert max(names.values()) == 1
-    assert len(names) == 40
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_fit_is_the_same_as_without_jobs(kind):
+    """The same bytes of History and values; a job per call of the program and wave of rows."""
+    async with Learner(kind) as server:
+        direct, night = server.model(), server.model(batch=sm.BatchJobs(quiet_s=0.5, poll_s=0.01))
+        expected = await batch_child.fit(direct)
+        paid = Counter(server.paid)
+        assert json.dumps(await batch_child.fit(night)) == json.dumps(expected)
+        for lm in (direct, night):
+            await lm.aclose()
+    assert Counter(server.paid) == paid + paid
+    waves = [8, 5, 10, 10, 5]  # the train rows; halving of three sets over 5, then all 10 validation rows
+    assert [len(job["lines"]) for job in server.jobs.values()] == [size for size in waves for _ in range(2)]
+
+
+# -- kills -------------------------------------------------------------------------------------------------------------
+
+
+class Child:
+    """The work of `batch_child` in a process, with a run in a folder.
+
+    Args:
+        server: Its provider, before it is started.
+        folder: The folder of its run.
+        work: "evaluate" or "fit".
+    """
+
+    def __init__(self, server, folder, work):
+        self.command, self.server = (sys.executable, "-m", "tests.lm.batch_child"), server
+        self.arguments = (str(folder), work)
+        self.process, self.left, self.rng, self.kills = None, 0, random.Random(7), 0
+        self._handle, server.handle = server.handle, self.handle
+
+    async def handle(self, request):
+        """Answer a request; at the last one kill the process before that, or before it has the answer, or later."""
+        self.left -= 1
+        moment = None if self.left else self.rng.choice(["before", "after", "later"])
+        if moment == "before":
+            await self.kill()
+        response = await self._handle(request)
+        if moment == "after":
+            await self.kill()
+        if moment == "later":
+            asyncio.get_running_loop().call_later(self.rng.uniform(0, 0.03), self.process.kill)
+        return response
+
+    async def kill(self):
+        """Kill the process."""
+        self.process.kill()
+        await self.process.wait()
+
+    async def run(self, kill_at=0):
+        """What it printed; None if it was killed, as at the request of this number."""
+        self.left, command = kill_at, (*self.command, self.server.kind, self.server.base, *self.arguments)
+        self.process = process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+        out, errors = await process.communicate()
+        if process.returncode == -signal.SIGKILL:
+            self.kills += 1
+            return None
+        assert process.returncode == 0, errors.decode()[-2_000:]
+        return json.loads(out)
+
+
+def jobs_paid_twice(server):
+    """How many jobs have a line that an earlier one has."""
+    names, count = set(), 0
+    for job in server.jobs.values():
+        lines = {name for name, _ in job["lines"]}
+        count += not lines.isdisjoint(names)
+        names |= lines
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "work", "kills"),
+    [("chat completions", "evaluate", 20), ("chat completions", "fit", 10), ("messages", "fit", 10)],
+)
+async def test_no_line_is_paid_twice_however_often_it_is_killed(kind, work, kills, tmp_path):
+    """Killed at random moments and started again: the jobs go on, the same line finds them; the result is the same."""
+    server = Learner(kind, looks=20 if work == "evaluate" else 3)
+    child, printed = Child(server, tmp_path / "run", work), None
+    async with server:
+        lm = server.model()
+        expected = await getattr(batch_child, work)(lm)
+        await lm.aclose()
+        while printed is None:
+            printed = await child.run(child.rng.randint(1, 10) if child.kills < kills else 0)
+    assert child.kills >= kills // 2
+    assert printed == json.loads(json.dumps(expected))
+    assert jobs_paid_twice(server) <= (child.kills if kind == "messages" else 0)
+    paid = Counter(name for job in server.jobs.values() for name, _ in job["lines"])
+    assert len(paid) == {"evaluate": 40, "fit": 76}[work]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["chat completions", "messages"])
+async def test_a_kill_while_a_job_is_created(kind, tmp_path):
+    """Before the provider answers: our name in the metadata finds the job; Anthropic has no place for one."""
+    server = Learner(kind)
+    child = Child(server, tmp_path / "run", "evaluate")
+
+    async def kill(job):
+        server.on_create = None
+        await child.kill()
+
+    server.on_create = kill
+    async with server:
+        assert await child.run() is None
+        assert (await child.run())[1] == 20
+    assert jobs_paid_twice(server) == (kind == "messages")
 
 
 async def test_a_job_that_was_created_and_not_recorded_is_found(tmp_path):
     """A kill between the provider's answer and our note: the job has our name in its metadata."""
-    async with BatchServer(answer=two_steps) as server:
+    async with BatchServer() as server:
         lm = server.model(batch=FAST)
         api = lm.adapter._api
         create = api.create
@@ -272,5 +357,5 @@ async def test_a_job_that_was_created_and_not_recorded_is_found(tmp_path):
             reply = await again("q1")
         await lm.aclose()
         await again.aclose()
-    assert reply.text == '{"a": "x"}'
+    assert reply.text == "re q1"
     assert server.paid == ["q1"]
