@@ -146,7 +146,7 @@ def _with_confidence(reply: lm.LMReply, confidence: float) -> lm.LMReply:
 
 
 def _probability(reply: lm.LMReply, labels: Sequence[str]) -> float | None:
-    """Return the probability of the tokens of a label in a reply; None if there are none.
+    """Return the probability of the tokens of a label in a reply; None without log probabilities.
 
     A token counts if it has a part of the label. The quotation mark behind it counts only if another label goes on
     where this one ends.

@@ -185,7 +185,7 @@ class _Job:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there are results, or why there are none."""
+        """Whether the results are here, or will never be."""
         return self.results is not None or self.fault is not None
 
 

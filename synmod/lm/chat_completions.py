@@ -472,7 +472,7 @@ def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Us
 
 
 def _count_of(counts: Mapping[str, Json], names: Iterable[str]) -> int:
-    """Return the first number of tokens under one of several names; 0 if there is none. Hot."""
+    """Return the first number of tokens under one of several names, else 0. Hot."""
     for name in names:
         if name in counts and (count := count_in(counts, name)):
             return count
