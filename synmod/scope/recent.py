@@ -16,6 +16,10 @@ from .transcript import transcript
 from .usage import NO_USAGE
 
 _MOST: Final = 20
+_TURN: Final = (
+    "margin: 0; padding-left: .8em; border-left: 2px solid #8886; max-height: 24em; overflow: auto; "
+    "white-space: pre-wrap; overflow-wrap: anywhere"
+)
 
 
 class RecentCall(NamedTuple):
@@ -61,8 +65,10 @@ class LastCalls:
         escape = leaves.escape_html
         html = [repr(self)] if not self.calls else []
         for call in self.calls:
-            html.append(f"<h4>{escape(next(lines_of(call)))}</h4>")
-            html += [f"<b>{escape(heading)}</b><pre>{escape(text)}</pre>" for heading, text in transcript(call)]
+            html.append(f'<p style="margin: 1em 0 0"><b>{escape(next(lines_of(call)))}</b></p>')
+            for heading, text in transcript(call):
+                html.append(f'<p style="margin: .6em 0 0; opacity: .7">{escape(heading)}</p>')
+                html.append(f'<pre style="{_TURN}">{escape(text)}</pre>')
         return "".join(html)
 
 

@@ -672,7 +672,7 @@ def _chart(series: Mapping[str, Sequence[tuple[float, float]]], estimates: Seque
     points = [point for points_of_line in (*series.values(), estimates) for point in points_of_line] or [(0.0, 0.0)]
     right = max(at for at, _ in points) or 1.0
     low, high = min(value for _, value in points), max(value for _, value in points)
-    high = high if high > low else low + 1.0
+    low, high = (low, high) if high > low else (min(low, 0.0), max(high, 1.0))
 
     def place(point: tuple[float, float]) -> tuple[float, float]:
         return 48 + 544 * point[0] / right, 272 - 224 * (point[1] - low) / (high - low)

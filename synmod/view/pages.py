@@ -145,9 +145,14 @@ pre { max-height: 24rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 @media (max-width: 50rem) { .bar, .cost { display: none; } }
 """
 
-_REPORT_STYLE: Final = """table { border-collapse: collapse; margin: 0 0 1.2rem; }
-th, td { border-bottom: 1px solid var(--rule); padding: .15rem .8rem .15rem 0; text-align: left; }
+_REPORT_STYLE: Final = """p { overflow-wrap: anywhere; }
+table { display: block; overflow-x: auto; border-collapse: collapse; margin: 0 0 1.2rem; }
+th, td { border-bottom: 1px solid var(--rule); padding: .15rem .8rem .15rem 0; text-align: left; white-space: nowrap; }
 svg { display: block; max-width: 100%; width: 48rem; height: auto; margin: 0 0 1.2rem; }
+@media (max-width: 40rem) { svg { font-size: 17px; } }
+@media (prefers-color-scheme: dark) { svg rect { fill: none; } svg path { stroke: var(--ink); }
+  svg text:not([fill]) { fill: var(--ink); } svg text[fill="#1f6feb"] { fill: var(--module); }
+  svg text[fill="#6e7781"] { fill: var(--soft); } }
 """
 
 

@@ -18,7 +18,7 @@ def test_last_prints_the_prompt_and_the_reply_of_the_last_calls():
         sm.run(ScriptedLM([reply])("Why <b>?\nAnd how?"))
     assert repr(sm.last()).partition("\n")[2] == "  user:\n    Why <b>?\n    And how?\n  reply:\n    Second."
     assert [call["reply"]["text"] for call in sm.last(2).calls] == ["First.", "Second."]
-    assert "<pre>Why &lt;b&gt;?" in sm.last()._repr_html_()
+    assert ">Why &lt;b&gt;?" in sm.last()._repr_html_()
 
 
 def test_twenty_calls_are_kept():

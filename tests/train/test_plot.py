@@ -52,3 +52,11 @@ def test_a_run_without_rows_is_drawn(tmp_path):
     page = History(candidates=[Candidate("c0", sm.State())]).plot(tmp_path / "run.html")
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
+
+
+def test_a_score_that_stays_is_drawn_within_the_range_of_rewards():
+    """From 0 to 1, or as far as it goes."""
+    for score, ends in ((0.2, ("1", "0")), (5.0, ("5", "0")), (-2.0, ("1", "-2"))):
+        seed = Candidate("c0", sm.State(), scores={"validation": {"a": score}})
+        svg = History(candidates=[seed], best=seed, spent=sm.Budget(rollouts=9)).plot()
+        assert tuple(re.findall(r'x="42"[^>]*>([^<]+)<', svg)) == ends
