@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from synmod.scope import Question
 from synmod.serving.endpoints import ServedProgram, outputs_json
 from synmod.train import evaluate as evaluate_rows, load_examples
 from synmod.train.examples import rows_without_targets
+from synmod.train.rewards import reward_from
 from synmod.view.summary import summary_text
 
 Opener: TypeAlias = Callable[[str], Any]
@@ -88,6 +89,15 @@ def open_program(file: str, imports: tuple[str, ...], model: str | None, setting
         is_text = variables[path].schema.get("type") == "string"
         tree.update(program, {path: text if is_text else read_json(text, f"--set {path}")})
     return program
+
+
+@contextmanager
+def explain_usage() -> Generator[None]:
+    """Raise UsageError where a name or a number of the command line is wrong for the function that takes it."""
+    try:
+        yield
+    except (errors.ArgumentError, errors.TrainerError) as error:
+        raise click.UsageError(str(error)) from None
 
 
 def read_json(text: str, where: str) -> Any:
@@ -259,6 +269,8 @@ def evaluate(opener: Opener, file: str, rows: str, against: str | None, csv: str
     """Score a program on the rows of a file; with --against the status is 1 where it is worse for certain."""
     program = opener(file)
     folder = options.pop("run")
+    with explain_usage():
+        options["reward"] = reward_from(options["reward"])
 
     async def measure(program: Module, run: str | Path | None) -> Any:
         examples = await load_examples(rows, program=program)
@@ -290,7 +302,8 @@ def evaluate(opener: Opener, file: str, rows: str, against: str | None, csv: str
 def fit(opener: Opener, file: str, rows: str, out: str, **options: Any) -> None:
     """Train a program on the rows of a file, and save it."""
     program = opener(file)
-    program.compile(reward=options.pop("reward"), optimizer=snake_case(options.pop("optimizer")))
+    with explain_usage():
+        program.compile(reward=options.pop("reward"), optimizer=snake_case(options.pop("optimizer")))
     history = run_async(program.fit(rows, **options))
     saving.save(program, out)
     print_json({"best": history.best.id, "score": history.best.score, "out": out})

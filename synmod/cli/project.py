@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,9 @@ def init(name: str, force: bool) -> None:
     package, folder = name.replace("-", "_"), Path(name)
     is_name = package.isidentifier() and package.isascii() and package.strip("_") and len(name) <= _LONGEST
     if not is_name or keyword.iskeyword(package) or keyword.issoftkeyword(package):
-        raise click.UsageError(f"{name!r:.100} is no name of a package: write letters, digits and dashes: my-desk.")
-    if package.lower() in _TAKEN:
-        raise click.UsageError(f"{name!r} is a name of Python's or of the project's own: write another, as my-desk.")
+        raise click.UsageError(f"{name!r:.100} is no name of a package: write letters, digits, dashes: my-desk.")
+    if package.lower() in _TAKEN or getattr(find_spec(package), "origin", None):
+        raise click.UsageError(f"{name!r} is the name of another module, or of a part of the project: choose another.")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not force)):
         raise click.UsageError(f"the folder {name!r} holds something: choose another name, or pass --force.")
     for file in _TEMPLATE.rglob("*.txt"):

@@ -20,7 +20,7 @@ from synmod.serving.doors import is_loopback
 from synmod.serving.durable_runs import record_of
 from synmod.serving.endpoints import name_from
 
-from .programs import Opener, opens_programs, print_json, read_answer
+from .programs import Opener, explain_usage, opens_programs, print_json, read_answer
 
 
 def _open_programs(opener: Opener, files: tuple[str, ...]) -> dict[str, Any]:
@@ -76,7 +76,8 @@ def serve(
     options["token"] = False if no_token else options["token"] or None
     options["hosts"] += () if host in ("0.0.0.0", "::") else (host,)  # noqa: S104  # compared, not bound
     options["hooks"] = [hooks_lib.OpenTelemetry()] if options.pop("otel") else []
-    app = make_app(programs, **options)
+    with explain_usage():
+        app = make_app(programs, **options)
     from synmod.serving.process import run_server
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -97,7 +98,8 @@ def mcp(opener: Opener, files: tuple[str, ...]) -> None:
     wire = os.dup(1)
     os.dup2(2, 1)  # what modules print when they are imported is no message
     try:
-        server = mcp_server(_open_programs(opener, files))
+        with explain_usage():
+            server = mcp_server(_open_programs(opener, files))
         from synmod.serving.mcp_tools import serve_stdio
     finally:
         sys.stdout.flush()

@@ -104,6 +104,6 @@ def describe_failure(error: Exception) -> str:
     )
     text = " ".join(text.split())
     line = errors.show_own_line(error)
-    is_users = line and "site-packages" not in line and not line.startswith(os.path.dirname(os.__file__))
+    is_users = line and "site-packages" not in line and not line.startswith(("<", os.path.dirname(os.__file__)))
     name = "" if isinstance(error, errors.SynmodError) else f"{type(error).__name__}: "
     return f"{name}{text or type(error).__name__}" + (f" ({line})" if is_users else "")

@@ -133,9 +133,9 @@ def shop(tmp_path, monkeypatch):
 
 
 @contextmanager
-def served(*arguments, **options):
+def served(*arguments, imports="shop", **options):
     """Run `synmod serve`; yield its address and the process."""
-    process = start("serve", *arguments, "--port", "0", "--import", "shop", **options)
+    process = start("serve", *arguments, "--port", "0", "--import", imports, **options)
     try:
         line = process.stderr.readline().decode()
         yield re.search(r"http://\S+", line)[0], process

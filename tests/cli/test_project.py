@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import synmod as sm
+from tests.cli.conftest import ask, served
 
 ROOT = Path(__file__).parents[2]
 ODD = ["demo", "My-Desk-2", "_x", "a", "Tickets" + "s" * 60]
@@ -17,7 +18,7 @@ ODD = ["demo", "My-Desk-2", "_x", "a", "Tickets" + "s" * 60]
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_a_new_project_works_at_once(name, tmp_path, synmod, monkeypatch):
-    """Its tests, its training, run and eval; every file of the page is there."""
+    """Its tests, its training, run, eval and serve; every file of the page is there."""
     monkeypatch.chdir(tmp_path)
     status, out, _ = synmod("init", name)
     assert (status, out) == (0, "")
@@ -48,6 +49,8 @@ def test_a_new_project_works_at_once(name, tmp_path, synmod, monkeypatch):
         done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     assert '"score": ' in done.stdout
+    with served(saved, imports=f"{package}.modules", cwd=project, env=environment) as (address, _):
+        assert ask(address, "/call", {"text": "Where is my parcel?"}) == (200, '{"team":"shipping"}')
 
 
 @pytest.mark.parametrize(
