@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -80,7 +81,7 @@ def open_program(file: str, imports: tuple[str, ...], model: str | None, setting
         lm.set_default_language_model(live)
     program = saving.load(file, language_models=live)
     for setting in settings:
-        path, equals, text = setting.partition("=")
+        path, equals, text = argument_text(setting).partition("=")
         variables = tree.variables(program)
         if not equals or path not in variables:
             raise click.UsageError(
@@ -100,6 +101,11 @@ def explain_usage() -> Generator[None]:
         raise click.UsageError(str(error)) from None
 
 
+def argument_text(text: str) -> str:
+    """Return an argument as UTF-8 has it, whatever the locale."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def read_json(text: str, where: str) -> Any:
     """Return the JSON of an argument.
 
@@ -107,7 +113,7 @@ def read_json(text: str, where: str) -> Any:
         click.UsageError: It is not JSON.
     """
     try:
-        return data.parse_json(text)
+        return data.parse_json(argument_text(text))
     except errors.DataError as error:
         raise click.UsageError(f'{where} is not JSON: {error} Quote it: \'{{"text": "..."}}\'.') from None
 
@@ -190,7 +196,7 @@ def _run_asking(program: Module, inputs: Any, streams: bool, folder: str | None)
     Raises:
         click.ClickException: There is no terminal.
     """
-    is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    is_terminal = os.isatty(0) and os.isatty(2)
     with TemporaryDirectory() if folder is None and is_terminal else nullcontext(folder) as run:
         while True:
             try:
@@ -209,7 +215,7 @@ def _run_asking(program: Module, inputs: Any, streams: bool, folder: str | None)
 
 def read_answer(question: Question, text: str) -> Any:
     """Return the answer in a text: as it is where the schema takes only texts, JSON otherwise."""
-    return text if question.schema.get("type") == "string" else read_json(text, "the answer")
+    return argument_text(text) if question.schema.get("type") == "string" else read_json(text, "the answer")
 
 
 async def _run_once(program: Module, json_inputs: Any, streams: bool, folder: str | None) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import synmod as sm
-from tests.cli.conftest import make_desk, start
+from tests.cli.conftest import ROOT, make_desk, start
 
 
 def test_run_prints_the_outputs(folder, synmod):
@@ -16,15 +16,25 @@ def test_run_prints_the_outputs(folder, synmod):
     assert synmod("run", "desk.json", '{"text": "my parcel"}') == (0, '{"team": "shipping"}\n', "")
 
 
-def test_run_reads_standard_input(folder):
-    """With `-`; in UTF-8 whatever the locale."""
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    sm.Sequential([sm.Input({"type": "object", "properties": {"text": {"type": "string"}}}), sm.Identity()]).save(
-        "e.json"
-    )
-    process = start("run", "e.json", "-", env=environment)
-    out, err = process.communicate('{"text": "grün ✓"}'.encode())
-    assert (process.returncode, json.loads(out.decode()), err) == (0, {"text": "grün ✓"}, b"")
+def save_echo():
+    """Save a program of no class of ours, which returns its input."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    sm.Sequential([sm.Input(schema), sm.Identity()]).save("e.json")
+
+
+@pytest.mark.parametrize("way", ["argument", "standard input", "rows"])
+def test_text_is_utf_8_whatever_the_locale(folder, way):
+    """In arguments, on standard input and in files; and on standard output."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    save_echo()
+    text = '{"text": "grün ✓"}'
+    Path("rows.jsonl").write_text(text, "utf-8")
+    arguments = {"argument": [text], "standard input": ["-"], "rows": ["--rows", "rows.jsonl"]}
+    process = start("run", "e.json", *arguments[way], env=environment)
+    out, err = process.communicate(text.encode())
+    outputs = {"text": "grün ✓"}
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out.decode()) == ({"outputs": outputs} if way == "rows" else outputs)
 
 
 def test_run_streams_to_standard_error(folder, synmod):
@@ -197,18 +207,66 @@ def test_a_failure_names_the_line_of_the_users_module(folder, synmod):
     assert b"Traceback" in err
 
 
-def test_a_reader_that_closes_the_pipe(folder):
-    """`synmod ... | head` ends quietly."""
-    sm.Sequential([sm.Input({"type": "object", "properties": {"text": {"type": "string"}}}), sm.Identity()]).save(
-        "e.json"
-    )
-    process = start("run", "e.json", "-")
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_reader_that_closes_the_pipe(folder, lines):
+    """`synmod ... | head` ends quietly, whether nothing was read or a part."""
+    save_echo()
+    Path("rows.jsonl").write_text('{"text": "a text"}\n' * 3_000)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = start("run", "e.json", "--rows", "rows.jsonl", env=environment)
+    for _ in range(lines):
+        assert process.stdout.readline() == b'{"outputs": {"text": "a text"}}\n'
     process.stdout.close()
-    process.stdin.write(b'{"text": "x"}')
-    process.stdin.close()
-    assert process.stderr.read() == b""
-    assert process.wait() == 1
-    process.stderr.close()
+    assert process.communicate()[1] == b""
+    assert process.returncode == 1
+
+
+ASK = """
+import synmod as sm
+@sm.register(package="asker")
+async def ask(inputs: sm.JsonDataModel) -> sm.JsonDataModel:
+    answers = [await sm.ask("Sure?"), await sm.ask("Why?", answer=str)]
+    return sm.JsonDataModel({"answers": answers}, schema={"type": "object"})
+"""
+
+
+def ask_program():
+    """Save a program that asks two questions, and the module that it needs."""
+    Path("asker.py").write_text(ASK)
+    code = (
+        "import synmod as sm, asker; sm.Sequential([sm.Input({'type': 'object'}), sm.Lambda(asker.ask)]).save('a.json')"
+    )
+    subprocess.run([os.sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": f"{ROOT}:."})
+
+
+@pytest.mark.slow
+def test_questions_are_asked_on_the_terminal(folder):
+    """One after the other, on standard error; the outputs stay alone on standard output."""
+    ask_program()
+    ours, terminal = os.openpty()
+    process = start("run", "a.json", "{}", "--import", "asker", stdin=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    for question, answer in ((b"Sure?", b"true\n"), (b"Why?", "so ✓\n".encode())):
+        while question not in shown:
+            shown += os.read(ours, 1_000)
+        os.write(ours, answer)
+    out = process.communicate()[0].decode()
+    os.close(ours)
+    assert (process.returncode, json.loads(out)) == (0, {"answers": [True, "so ✓"]})
+
+
+@pytest.mark.slow
+def test_without_a_terminal_the_question_is_shown_with_the_line_that_answers_it(folder):
+    """Also where standard input is closed."""
+    ask_program()
+    line = f"exec {os.sys.executable} -m synmod run a.json {{}} --import asker <&-"
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "'Sure?': add --run DIR, then synmod runs . answer DIR" in done.stderr
 
 
 def test_the_command_is_light():
