@@ -181,7 +181,7 @@ def _parts(bench: Bench, state: State) -> list[tuple[str, Json]]:
     for path, target in bench.targets.items():
         value: Any = state[path].value
         is_text = target.kind == "instruction"
-        items: Sequence[Any] = _LINE.findall(value) if is_text else value
+        items: Sequence[Any] = _LINE.findall(value.rstrip()) if is_text else value
         for at in range(len(items)):
             rest = [*items[:at], *items[at + 1 :]]
             parts.append((path, "".join(rest).lstrip("\n") if is_text else rest))

@@ -146,7 +146,8 @@ def row_losses(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mapping
 def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
     """Return bounds of the mean behind some numbers, either of which holds with a probability of 95 %.
 
-    The variance is at least that of one row in all that differs by the width: equal rows do not prove that all are.
+    The variance is at least that of half a row in all which differs by the width, as in Jeffreys' prior of a share:
+    that some rows are equal does not prove that all are.
 
     Args:
         numbers: The numbers; without any nothing is known.
@@ -155,14 +156,14 @@ def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
     Example:
         >>> low, high = mean_bounds([0.0] * 50, 1.0)
         >>> round(high, 3)
-        0.033
+        0.023
     """
     count = len(numbers)
     if not count:
         return -inf, inf
     middle = fsum(numbers) / count
     variance = fsum((number - middle) ** 2 for number in numbers) / max(1, count - 1)
-    half = _Z * sqrt(max(variance, width**2 / count) / count)
+    half = _Z * sqrt(max(variance, width**2 / (2 * count)) / count)
     return middle - half, middle + half
 
 
