@@ -1,9 +1,11 @@
 """What prompts are worth on a real small model: layouts and optimizers on one set of rows, with 95 % intervals.
 
-`python -m tests.benchmarks.real [program ...]`; programs: bare, examples, random, bootstrap, mipro, dspy. It starts the
-server of `tests/real`, or measures the one of `--api-base`. The train rows are halved: what is trained sees no test row
-before the end. The rows are eight classes of Banking77 (`banking8.md`), `train.jsonl` and `test.jsonl` of a folder, or
-those of a file that name their `split`: `--rows examples/data/tickets.jsonl --label category`.
+`python -m tests.benchmarks.real [program ...]`; programs: bare, examples, nearest (8 examples per input, out of all
+train rows), random, bootstrap, mipro, dspy. It starts the server of `tests/real`, or measures the one of `--api-base`,
+or a model in the process: `python -m tests.benchmarks.real examples random nearest --model embedded/nearest`. The train
+rows are halved: what is trained sees no test row before the end. The rows are eight classes of Banking77
+(`banking8.md`), `train.jsonl` and `test.jsonl` of a folder, or those of a file that name their `split`:
+`--rows examples/data/tickets.jsonl --label category`. Tokens and CPU time are those of a row.
 """
 
 import argparse
@@ -74,22 +76,28 @@ def one_per_class(rows, label, seed):
     draw = random.Random(seed)
     chosen = [draw.choice([row for row in rows if row[label] == name]) for name in sorted({row[label] for row in rows})]
     draw.shuffle(chosen)
-    return [{"inputs": {"text": row["text"]}, "outputs": {label: row[label]}} for row in chosen]
+    return [as_example(row, label) for row in chosen]
 
 
-def sorter(lm, data, layout, examples=()):
-    """Return the program: one call that sorts a text into the classes of the train rows."""
+def as_example(row, label):
+    """Return a row as an example."""
+    return {"inputs": {"text": row["text"]}, "outputs": {label: row[label]}}
+
+
+def sorter(lm, data, layout, examples=(), pool=()):
+    """Return the program: one call that sorts a text into the classes of the train rows, by examples or from a pool."""
     classes = Literal[tuple(sorted({row[data.label] for row in data.train}))]
     generator = sm.Generator(
         {data.label: classes}, instructions=data.instructions, examples=list(examples), language_model=lm, layout=layout
     )
-    return sm.Sequential([sm.Input(Query), generator])
+    return sm.Sequential([sm.Input(Query), sm.Nearest(generator, k=8, pool=pool) if pool else generator])
 
 
 async def measure(name, layout, lm, data, seed):
     """Return the line of a program of ours."""
     examples = one_per_class(data.train, data.label, seed) if name == "examples" else ()
-    program, calls, note = sorter(lm, data, layout, examples), 0, ""
+    pool = [as_example(row, data.label) for row in data.train] if name == "nearest" else ()
+    program, calls, note = sorter(lm, data, layout, examples, pool), 0, ""
     started = time.perf_counter()
     if name in OPTIMIZERS:
         program.compile("exact_match", OPTIMIZERS[name]())
@@ -99,10 +107,13 @@ async def measure(name, layout, lm, data, seed):
     cpu = time.process_time()
     evaluation = await sm.evaluate(program, data.test, reward="exact_match", progress=False)
     cpu, seconds, usage = time.process_time() - cpu, time.perf_counter() - started, evaluation.usage
-    tokens = (usage.prompt_tokens / usage.calls, usage.completion_tokens / usage.calls)
+    tokens = (usage.prompt_tokens / evaluation.total, usage.completion_tokens / evaluation.total)
     right = sum(result.score == 1 for result in evaluation.results)
     note += f"  {len(evaluation.errors)} failed" if evaluation.errors else ""
-    return line(name, layout, right, evaluation.total, *tokens, calls + usage.calls, seconds, cpu / usage.calls) + note
+    return (
+        line(name, layout, right, evaluation.total, *tokens, calls + usage.calls, seconds, cpu / evaluation.total)
+        + note
+    )
 
 
 def line(name, layout, right, total, prompt, generated, calls, seconds, cpu):
@@ -162,14 +173,15 @@ async def table(base, options):
             print(await asyncio.to_thread(by_dspy, base, data, options.seed) if known else skipped, flush=True)
             continue
         for layout in options.layout:
-            lm = sm.LanguageModel("openai/smollm2", api_base=base, limit=4, timeout_s=3_600, **SAMPLING)
+            where = {"api_base": base, "limit": 4, "timeout_s": 3_600, **SAMPLING} if base else {}
+            lm = sm.LanguageModel(options.model, **where)
             print(await measure(name, layout, lm, data, options.seed), flush=True)
 
 
 def main(arguments=None):
     """Read the options, start the server, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.real")
-    names = ["bare", "examples", *OPTIMIZERS, "dspy"]
+    names = ["bare", "examples", "nearest", *OPTIMIZERS, "dspy"]
     parser.add_argument("programs", nargs="*", metavar="program", help=f"of {', '.join(names)}; all by default")
     parser.add_argument("--layout", nargs="+", choices=["turns", "tags"], default=["turns", "tags"])
     parser.add_argument("--rows", type=Path, default=HERE, help="a folder with train.jsonl and test.jsonl, or a file")
@@ -178,14 +190,16 @@ def main(arguments=None):
     parser.add_argument("--budget", type=int, default=400, help="runs of the program per training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--api-base", help="a server that runs already")
+    parser.add_argument("--model", default="openai/smollm2", help="on that server, or embedded/nearest")
     options = parser.parse_args(arguments)
-    options.programs = options.programs or names
+    in_process = options.model.startswith("embedded/")
+    options.programs = options.programs or names[: -1 if in_process else None]
     if unknown := {*options.programs} - {*names}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    if not options.api_base and not FOLDER.exists():
+    if not in_process and not options.api_base and not FOLDER.exists():
         parser.error("llama.cpp is not installed: python tests/real/server.py install")
     with tempfile.TemporaryDirectory() as folder:
-        with nullcontext() if options.api_base else Server(Path(folder, "log"), "plain") as server:
+        with nullcontext() if in_process or options.api_base else Server(Path(folder, "log"), "plain") as server:
             asyncio.run(table(server.base if server else options.api_base, options))
 
 
