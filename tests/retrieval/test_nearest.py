@@ -172,3 +172,22 @@ async def test_a_train_row_is_never_shown_its_own_example():
     with_examples = [request for request in lm.requests if shown(request)]
     assert block.pool.value and with_examples
     assert not [r for r in with_examples if r.messages[-1].content in texts and r.messages[-1].content in shown(r)]
+
+
+async def test_a_pool_is_pruned_like_other_examples():
+    """What no row needs is left out, and what gives a wrong answer; the rest stays."""
+
+    def reply(request):
+        return json.dumps(
+            {"desk": json.loads(request.messages[-2].content)["desk"]} if shown(request) else {"desk": "c"}
+        )
+
+    pool = [example("red car", "a"), example("red cars", "a"), example("blue sea", "b"), example("a blue sea", "a")]
+    block = sm.Nearest(sm.Generator(Desk, language_model=FunctionLM(reply)), 1, pool=pool)
+    program = sm.Sequential([Ticket, block])
+    rows = [(Ticket(text="red car"), Desk(desk="a")), (Ticket(text="a blue sea"), Desk(desk="b"))]
+    train = [(Ticket(text=f"{inputs.text}!"), target) for inputs, target in rows]
+    program.compile(reward="exact_match", optimizer=sm.optimizers.Prune(only="*/pool"))
+    history = await program.fit(train, validation_data=rows, budget=99)
+    assert block.pool.value == [example("red car", "a"), example("blue sea", "b")]
+    assert (history.best.score, block.generator.examples.value) == (1.0, [])
