@@ -35,8 +35,8 @@ async def assert_not_worse(
         new: The changed program.
         old: The program that it is compared with.
         rows: Rows with targets, as for `sm.evaluate`.
-        reward: What judges them; its scores lie between 0 and 1.
-        margin: How much worse the new one may be in the mean.
+        reward: Scores them, as in `sm.evaluate`.
+        margin: How much worse the new one may be in the mean, in the units of the reward.
         budget: The most rollouts of both programs together.
         run: A folder in which the calls are recorded: those that have not changed are not paid for again.
         seed: Of the order of the rows.
@@ -62,18 +62,19 @@ async def assert_not_worse(
     most = min(len(examples), budget // 2)
     if most < 1:
         raise errors.ArgumentError("assert_not_worse: give at least one row, and a budget of two rollouts.")
-    differences: dict[int, float] = {}
-    low, high = -1.0, 1.0
+    judge, differences = train.rewards.reward_from(reward), dict[int, float]()
+    width = judge.range[1] - judge.range[0]
+    low, high = -width, width
     async with AsyncExitStack() as stack:
         if run is not None:
             await stack.enter_async_context(journal.durable(run))
         for start in range(0, most, _BLOCK):
             places = order[start : min(start + _BLOCK, most)]
             block = [examples[place] for place in places]
-            scores = [await _scores(program, block, reward) for program in (new, old)]
+            scores = [await _scores(program, block, judge) for program in (new, old)]
             pairs = zip(places, *scores, strict=True)
             differences |= {place: a - b for place, a, b in pairs if a is not None and b is not None}
-            low, high = bounds([*differences.values()])
+            low, high = (width * end for end in bounds([gain / width for gain in differences.values()]))
             if low >= -margin:
                 return
             if high < -margin:

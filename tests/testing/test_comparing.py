@@ -60,6 +60,16 @@ async def test_equal_programs_pass_within_a_margin_by_half_of_the_rows():
         await assert_not_worse(same, same.clone(), rows(), reward=is_right, margin=0.05, seed=seed)
 
 
+async def test_the_margin_has_the_units_of_the_reward():
+    """Of one from 0 to 10: bounds and margin are ten times as wide."""
+    same, ten = program("Be careful.", 0.8, 0), sm.rewards.RewardFunction(lambda y_pred: 10.0, range=(0, 10))
+    await assert_not_worse(same, same, rows(), reward=ten, margin=0.5)
+    with pytest.raises(
+        AssertionError, match=r"95 % bounds -0\.4076 and \+0\.4076\), allowed -0\.05, on 200 of 400 rows"
+    ):
+        await assert_not_worse(same, same, rows(), reward=ten, margin=0.05)
+
+
 async def test_a_row_without_a_score_proves_nothing():
     """It is no loss of the program, and no proof: the failure gives the reason."""
     same = program("Be careful.", 0.8, 0)
