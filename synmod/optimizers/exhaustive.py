@@ -123,10 +123,9 @@ class Prune(Optimizer):
         return self.left.value == 0
 
     def step_cost(self, bench: Bench) -> int:
-        """Return the rollouts of one part, in the first step also those of the program with all of them."""
-        if self.left.value is None:
-            return 2 * (len(bench.validation) + self._count_extra(bench, bench.seed))
-        return len(bench.validation) + self.extra.value
+        """Return the rollouts of one part; the bench itself keeps the validation rows of the first program."""
+        extra = 2 * self._count_extra(bench, bench.seed) if self.left.value is None else self.extra.value
+        return len(bench.validation) + extra
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
         """Try the program without one part; return what it shall hold."""
