@@ -583,11 +583,11 @@ def _check_ending(call: ModelCall, reply: LMReply) -> LMReply:
     """Return a reply that ended by itself or was cut.
 
     Raises:
-        UnavailableError: It broke off.
+        RequestError, UnavailableError: It was paused, or broke off.
     """
     try:
         return replies.check_ending(reply)
-    except errors.UnavailableError as error:
+    except errors.ModelError as error:
         call.attempts[-1] = replace(call.attempts[-1], error=f"{type(error).__name__}: {error}")
         raise
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from synmod.data import Schema, ToolCall, declare, parse_frozen, problems, run_validators, schema_of_class
-from synmod.errors import ConfigError, DataError, SchemaError, SchemaTooComplex, UnavailableError
+from synmod.errors import ConfigError, DataError, RequestError, SchemaError, SchemaTooComplex, UnavailableError
 from synmod.leaves import FrozenDict, Json, did_you_mean, frozen, frozen_dict, frozen_list, is_object, unique_name
 
 from .records import LMReply, LMRequest, Message, message
@@ -308,9 +308,14 @@ def check_ending(reply: LMReply) -> LMReply:
     """Return a reply with one word for every kind of cut, `length`, and of filter, `content_filter`.
 
     Raises:
+        RequestError: The provider paused a long turn of its own tools, which would be as long when it is sent again.
         UnavailableError: It broke off, or ended for a reason that is not known, which is never taken for success.
     """
     meaning = end_of(reply.finish_reason)
+    if reply.finish_reason == "pause_turn":
+        remedy = "let them do less at once, as by native_tool(..., max_uses=3), or ask for less in one call"
+        text = f"the provider paused the turn of its native tools (pause_turn), which is not continued here; {remedy}."
+        raise RequestError(text, status=200, request_id=reply.request_id)
     if meaning is None:
         text = f"the reply broke off: its finish_reason is {reply.finish_reason!r:.100}"
         raise UnavailableError(text, status=200, request_id=reply.request_id)

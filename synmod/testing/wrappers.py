@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from synmod import cache, data, errors, leaves, scope
-from synmod.lm import LanguageModel, LMReply, LMRequest, extras_from, extras_of, model_from, request_content
+from synmod.lm import LanguageModel, LMReply, LMRequest, extras_from, extras_of, message, model_from, request_content
 
 from .models import SchemaLM, Standing
 
@@ -141,7 +141,7 @@ def _as_json(reply: LMReply) -> leaves.Json:
     usage = {name: value for name, value in asdict(reply.usage).items() if value != _NO_USAGE[name]}
     calls = [leaves.frozen(call) for call in reply.tool_calls]
     parts = {"model": reply.model, "tool_calls": calls, "reasoning": reply.reasoning, "usage": usage}
-    parts |= extras_of(reply)
+    parts |= extras_of(reply) | {"message": reply.message}  # with what the provider wants back as it was
     rest = {name: value for name, value in parts.items() if value}
     return {"text": reply.text, "finish_reason": reply.finish_reason, **rest}
 
@@ -174,6 +174,8 @@ def _records_in(path: Path, *, mend: bool) -> list[tuple[leaves.Json, int, LMRep
             request, reply = record["request"], {**record["reply"]}
             usage, calls = scope.Usage(**reply.pop("usage", {})), tuple(reply.pop("tool_calls", ()))
             reply |= extras_from(reply)
+            if "message" in reply:
+                reply["message"] = message(**reply["message"])
             records.append((request, record["nth"], LMReply(**reply, usage=usage, tool_calls=calls)))
         except (ValueError, KeyError, TypeError) as error:
             form = '{"request": {...}, "nth": 1, "reply": {"text": ...}}'

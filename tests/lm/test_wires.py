@@ -1,5 +1,7 @@
 """Three wires, one reply: chat completions, messages and responses on servers that refuse what the real ones refuse."""
 
+import json
+
 import pytest
 
 import synmod as sm
@@ -26,6 +28,18 @@ TOOLS = [{"name": "weather", "description": "The weather.", "parameters": CITY},
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 BOTH = [("c1", "weather", {"city": "Paris"}), ("c2", "now", {})]
 
+MEDIA = [sm.Image(media_type="image/png", data=PIXEL, url=None), sm.File.from_bytes(b"%PDF-1.4", "application/pdf")]
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "And there?"},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": key, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for key, name, arguments in BOTH
+    ]},
+    {"role": "tool", "tool_call_id": "c1", "content": "rain"},
+    {"role": "tool", "tool_call_id": "c2", "content": "noon"},
+]  # fmt: skip
+
 CASES = {
     "text": (Script("Hello, größer 日本 😀."), {}),
     "a long text": (Script("word " * 500), {}),
@@ -35,20 +49,26 @@ CASES = {
     "no call, though tools are there": (Script("No need."), {"tools": TOOLS}),
     "a forced tool": (Script(calls=(BOTH[0],)), {"tools": TOOLS, "tool_choice": "weather"}),
     "reasoning": (Script("Yes.", thinking="Hm, let me see.", reasoned=5), {}),
+    "reasoning before a call": (Script(thinking="Hm.", calls=(BOTH[0],), reasoned=4), {"tools": TOOLS}),
+    "reasoning before a value": (Script('{"city": "Paris"}', thinking="Hm.", reasoned=4), {"schema": CITY}),
     "usage of a cache": (Script("Yes.", read=60, written=30), {}),
+    "usage of all kinds": (Script("Yes.", thinking="Hm.", read=60, written=30, reasoned=5), {}),
+    "media": (Script("A dot."), {"messages": [{"role": "user", "content": ["What is this?", *MEDIA]}]}),
+    "results of tools": (Script("Take a coat."), {"messages": TALK, "tools": TOOLS}),
+    "a text that was cut": (Script("Once upon", end="length"), {}),
 }
-FIELDS = ("text", "json", "reasoning", "finish_reason", "tool_calls", "usage", "request_id")
+FIELDS = "text json reasoning finish_reason tool_calls usage request_id logprobs media citations cached".split()
 
 
 async def play(wire, script, call, *, stream=False, **given):
     """The reply of a model on a server, and the pieces of its stream."""
     async with wire(script) as server:
         lm = server.model(**given)
-        shown = []
+        shown, call = [], {"messages": "Hi", **call}
         try:
             if not stream:
-                return await lm("Hi", **call), shown
-            async with await lm("Hi", stream=True, **call) as pieces:
+                return await lm(**call), shown
+            async with await lm(stream=True, **call) as pieces:
                 shown += [piece async for piece in pieces]
             return pieces.reply, shown
         finally:
@@ -62,7 +82,10 @@ async def test_the_three_give_equal_replies(name, stream):
     replies = []
     for wire in WIRES.values():
         reply, shown = await play(wire, *CASES[name], stream=stream)
-        replies.append({field: getattr(reply, field) for field in FIELDS})
+        assert reply.model == wire.settings["model"]
+        fields = {field: getattr(reply, field) for field in FIELDS}
+        turn = {key: reply.message.get(key) for key in ("role", "content", "tool_calls")}
+        replies.append({**fields, "turn": turn, "requests": len(reply.attempts)})
         if stream:
             assert "".join(piece.text for piece in shown) == reply.text
             assert "".join(piece.reasoning for piece in shown) == (reply.reasoning or "")
@@ -103,7 +126,7 @@ async def test_reasoning_is_carried_over_three_turns(wire, stream):
     assert all(signature in sent for signature in server.signed[:3])
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(
     ("script", "error"),
     [
@@ -120,22 +143,24 @@ async def test_reasoning_is_carried_over_three_turns(wire, stream):
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-async def test_errors_are_of_one_kind(wire, script, error):
-    """The class does not depend on the wire, and no key is in the text."""
-    with pytest.raises(error) as raised:
-        await play(WIRES[wire], script, {"schema": CITY})
-    assert "sk-given" not in str(raised.value)
+async def test_errors_are_of_one_kind(script, error, stream):
+    """Class, status and reason do not depend on the wire, and no key is in the text."""
+    seen = []
+    for wire in WIRES.values():
+        with pytest.raises(error) as raised:
+            await play(wire, script, {"schema": CITY}, stream=stream)
+        assert "sk-given" not in str(raised.value)
+        fields = {name: getattr(raised.value, name, None) for name in ("status", "transient", "attempts", "reason")}
+        seen.append({"class": type(raised.value), **fields})
+    assert seen[0] == seen[1] == seen[2]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_media_are_sent_in_the_form_of_the_wire(wire):
     """An image and a file stand between texts."""
-    image = sm.Image(media_type="image/png", data=PIXEL, url=None)
-    file = sm.File.from_bytes(b"%PDF-1.4", "application/pdf")
     async with WIRES[wire](Script("A dot.")) as server:
         lm = server.model()
-        turns = [{"role": "user", "content": ["What is this?", image, file]}]
-        assert (await lm(turns)).text == "A dot."
+        assert (await lm(CASES["media"][1]["messages"])).text == "A dot."
         await lm.aclose()
     body = str(server.arrived[0].body)
     assert PIXEL in body

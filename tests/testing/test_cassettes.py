@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 import synmod as sm
-from synmod.lm import LMReply
+from synmod.lm import LMReply, message
 from synmod.testing import FunctionLM, RecordReplayLM, ScriptedLM
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -40,6 +40,17 @@ async def test_what_was_recorded_is_replayed(cassette):
     assert (again.json, again.reasoning, again.model) == ({"a": 1}, "since", "x-2024")
     assert again.usage == first.usage
     assert len(real.requests) == 1
+
+
+async def test_what_the_provider_wants_back_is_replayed(cassette):
+    """Its own blocks, such as reasoning with a signature, are in the next request of the conversation again."""
+    blocks = [{"type": "thinking", "thinking": "Hm.", "signature": "SIG"}, {"type": "text", "text": "Hello."}]
+    turn = message("assistant", "Hello.", provider_content=blocks)
+    real = FunctionLM(lambda request: LMReply("Hello.", message=turn), model="anthropic/m")
+    recorded = await RecordReplayLM(cassette, real)("Hi")
+    replayed = await RecordReplayLM(cassette)("Hi")
+    assert replayed.message == recorded.message
+    assert replayed.message["provider_content"] == blocks
 
 
 async def test_a_cassette_is_read_by_people(cassette):
