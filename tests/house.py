@@ -32,7 +32,7 @@ KNOWN_PRIVATE = {
     "_transport": "as `_acquired`, of connections by TLS",
 }
 
-PYTHONS_OWN = {"_replace", "_get_running_loop", "_fields", "_make"}
+PYTHONS_OWN = {"_exit", "_replace", "_get_running_loop", "_fields", "_make"}
 """Documented names of Python's own that begin with an underscore."""
 
 

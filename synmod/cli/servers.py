@@ -105,7 +105,10 @@ def mcp(opener: Opener, files: tuple[str, ...]) -> None:
         sys.stdout.flush()
         os.dup2(wire, 1)
         os.close(wire)
-    run_async(serve_stdio, server)
+    try:
+        run_async(serve_stdio, server)
+    except (KeyboardInterrupt, SystemExit) as end:  # by a signal: a thread still waits for the next line
+        os._exit(130 if isinstance(end, KeyboardInterrupt) else 143)
 
 
 @click.command()

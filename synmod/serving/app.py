@@ -32,7 +32,8 @@ class Application:
     Attributes:
         programs: The programs by name.
         runs: The durable runs; None without a folder for them.
-        in_flight: The requests whose calls have not ended.
+        in_flight: The requests whose calls have not ended, and the runs.
+        readers: The requests that read the events of a run: a server that goes down does not wait for them.
         is_stopping: Whether new calls are refused.
     """
 
@@ -46,6 +47,7 @@ class Application:
         self._budget: Mapping[str, Any] | None = settings["budget"]
         self._hooks: tuple[scope.Hook, ...] = settings["hooks"]
         self.in_flight: set[Any] = set()
+        self.readers: set[Exchange] = set()
         folder: str | None = settings["runs"]
         self.runs = None if folder is None else DurableRuns(self, Path(folder), concurrency, queue)
         self.is_stopping = False
@@ -163,6 +165,11 @@ class Application:
         """Cancel the calls that are still running; their clients get a 503."""
         for work in [*self.in_flight]:
             work.stop()
+
+    def end_readers(self) -> None:
+        """End the events of runs that are being read; the last one is a 503."""
+        for reader in [*self.readers]:
+            reader.stop()
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

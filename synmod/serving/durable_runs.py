@@ -366,7 +366,11 @@ async def send_run_events(app: Application, exchange: Exchange, run_id: str | No
     """Answer with the events of a run; readers do not hold up a server that goes down."""
     runs = app.open_runs()
     run_id = runs.check(run_id)
-    await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
+    app.readers.add(exchange)
+    try:
+        await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
+    finally:
+        app.readers.discard(exchange)
     await exchange.end_events()
 
 

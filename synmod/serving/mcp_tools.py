@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from synmod import errors, scope
 from synmod.data import dump_json
-from synmod.leaves import __version__, is_object, parse_json
+from synmod.leaves import __version__, aio, is_object, parse_json
 from synmod.scope.frame import ambient
 
 from .endpoints import ServedProgram, find_endpoint, outputs_json
@@ -101,9 +102,21 @@ async def answer_mcp(app: Application, exchange: Exchange, _name: str | None) ->
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve MCP over standard input and output; what programs print goes to standard error."""
-    async with stdio_server() as (messages, answers):
+    """Serve MCP over standard input and output; programs read an empty input, and print to standard error."""
+    wire, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    lines: Any = _read_lines(wire)
+    async with stdio_server(lines) as (messages, answers):
         try:
             await server.run(messages, answers, server.create_initialization_options())
         finally:
             sys.stdout.flush()  # while the descriptor still leads to standard error
+
+
+async def _read_lines(wire: int) -> AsyncGenerator[str]:
+    """Yield the lines of a descriptor; a cancelled reader leaves its thread behind, so that Ctrl-C ends the process."""
+    rest = b""
+    while text := await aio.to_thread(os.read, wire, 2**16, abandon=True):
+        *lines, rest = (rest + text).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")

@@ -48,6 +48,8 @@ class _Server(uvicorn.Server):
                 self._app.cancel_rest()
             is_idle = not self._app.in_flight and late_s >= _LEAST_S - self._grace_s
             self.should_exit = is_idle or late_s > _REST_S
+            if self.should_exit:
+                self._app.end_readers()
         return await super().on_tick(counter)
 
 

@@ -7,6 +7,8 @@ import re
 import signal
 import socket
 import threading
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,20 @@ def test_after_the_grace_the_rest_is_cancelled(shop):
         assert process.wait(30) == 0
 
 
+def test_readers_and_runs_that_wait_do_not_hold_it_up(shop):
+    """The last event of a reader is a 503, and the log has no failure."""
+    with served("clerk.json", "--runs", "runs", "--grace", "1000") as (address, process):
+        run_id = json.loads(ask(address, "/runs", {"text": "x"})[1])["id"]
+        with urllib.request.urlopen(f"{address}/runs/{run_id}/events") as events:
+            while events.readline() != b"event: waiting\n":
+                pass
+            process.terminate()
+            last = events.read().decode().strip().rpartition("data: ")[2]
+        assert json.loads(last)["status"] == 503
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+
 def test_the_second_signal_ends_the_process_at_once(shop):
     """Whatever is in flight."""
     with served("wait.json", "--grace", "1000") as (address, process):
@@ -112,6 +128,24 @@ def test_a_run_is_answered_by_the_command_after_a_kill(shop, synmod):
         synmod("run", "clerk.json", '{"text": "y"}', "--import", "shop", "--run", "mine/y")[1]
         == '{"text": "y False"}\n'
     )
+
+
+@pytest.mark.parametrize(("sign", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, 0)])
+def test_mcp_ends_by_a_signal_or_with_its_input(shop, sign, status):
+    """Though a thread waits for the next line; messages may come in pieces."""
+    process = start("mcp", "echo.json", "--import", "shop")
+    info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": info}).encode() + b"\n"
+    for piece in (message[:30], message[30:]):
+        process.stdin.write(piece)
+        process.stdin.flush()
+    assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "echo"
+    if sign is not None:
+        process.send_signal(sign)
+        process.wait(30)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert b"Traceback" not in err
 
 
 def test_a_port_that_is_taken(shop):
@@ -174,3 +208,15 @@ def test_hostile_requests(shop):
         assert process.wait(30) == 0
         log = process.stderr.read().decode()
     assert not re.search("Traceback|secret|hidden", log)
+
+
+def test_equal_keys_at_once_are_one_run(shop):
+    """Fifty posts over fifty connections; with other inputs the key is a 422."""
+    with served("wait.json", "--runs", "runs") as (address, _), ThreadPoolExecutor(50) as threads:
+        key = {"idempotency-key": "order-17"}
+        posts = [threads.submit(ask, address, "/runs", {"text": "0.1"}, **key) for _ in range(50)]
+        answers = [post.result() for post in posts]
+        assert {status for status, _ in answers} == {201}
+        (run_id,) = {json.loads(body)["id"] for _, body in answers}
+        assert [path.name for path in Path("runs").iterdir()] == [run_id]
+        assert ask(address, "/runs", {"text": "0.2"}, **key)[0] == 422

@@ -35,11 +35,16 @@ async def wait_for(app, run_id, state):
     raise AssertionError(record)
 
 
+async def until_idle(app):
+    """Wait until no run of a server is under way."""
+    while app.in_flight:
+        await asyncio.sleep(0.001)
+
+
 async def close(app):
     """Stop the runs of a server, as the end of its process does."""
     app.open_runs().stop()
-    while app.in_flight:
-        await asyncio.sleep(0.001)
+    await until_idle(app)
 
 
 async def test_a_run_waits_for_a_person_and_goes_on_after_a_restart(tmp_path):
@@ -117,11 +122,10 @@ async def test_a_list_of_runs_and_how_they_end(tmp_path):
     assert [run["id"] for run in (await get(app, "/runs")).json] == ids[::-1]
     client = Client("DELETE", f"/runs/{ids[2]}")
     assert (await client.ask(app)).json["state"] == "cancelled"
-    await asyncio.sleep(0.02)
+    await until_idle(app)
     assert waiting.counts["cancelled"] == 1
     assert (await wait_for(app, ids[2], "cancelled"))["outputs"] is None
     assert (await Client("DELETE", f"/runs/{ids[0]}").ask(app)).json["state"] == "done"
-    assert not app.in_flight
     await close(app)
 
 
@@ -170,7 +174,7 @@ async def test_a_run_that_has_ended_stays_so(tmp_path, state):
     else:
         await Client("DELETE", f"/runs/{run_id}").ask(app)
     assert (await post(app, f"/runs/{run_id}/answers", {})).json["state"] == state
-    assert not app.in_flight
+    await until_idle(app)
     assert not app.runs._live
     name, body = (await get(app, f"/runs/{run_id}/events")).events[-1]
     assert (name, body.get("detail")) == (("result", None) if state == "done" else ("error", "The run was cancelled."))
