@@ -1,7 +1,7 @@
 """A program that is not worse than another one: a test with as few rollouts as the evidence needs."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from math import fsum, inf, log, log1p, sqrt
 from typing import Any, Final
@@ -18,7 +18,7 @@ _BOLD_BET, _CALM = 0.75, 0.02  # the highest bet while the variance is low, whic
 async def assert_not_worse(
     new: Any,
     old: Any,
-    rows: Iterable[Any],
+    rows: Any,
     *,
     reward: Any,
     margin: float = 0.0,
@@ -34,7 +34,7 @@ async def assert_not_worse(
     Args:
         new: The changed program.
         old: The program that it is compared with.
-        rows: Rows with targets, as for `sm.evaluate`.
+        rows: Rows with targets, or a file or table of them, as for `sm.load_examples`.
         reward: Scores them, as in `sm.evaluate`.
         margin: How much worse the new one may be in the mean, in the units of the reward.
         budget: The most rollouts of both programs together.
@@ -47,6 +47,7 @@ async def assert_not_worse(
             Has the mean, the diff of the Variables, and rows that got worse.
         EvaluationError: A program cannot be run, or all rows of a block have failed.
         ArgumentError: There are no rows, or the budget is too small for one.
+        DataError: Rows that cannot be read; lists all of them.
 
     Example:
         >>> import synmod as sm
@@ -57,7 +58,7 @@ async def assert_not_worse(
 
     Source: Waudby-Smith and Ramdas 2024 (always-valid bounds by empirical Bernstein).
     """
-    examples = list(rows)
+    examples = await train.load_examples(rows, program=new)
     order = leaves.rng(seed, 0, "assert_not_worse").sample(range(len(examples)), len(examples))
     most = min(len(examples), budget // 2)
     if most < 1:

@@ -88,6 +88,15 @@ async def test_what_is_not_known_is_a_failure():
         await assert_not_worse(program("a", 0.8, 1), program("b", 0.8, 2), rows(), reward=is_right, budget=40)
 
 
+async def test_rows_may_be_a_file(tmp_path):
+    """As for `sm.load_examples`."""
+    path, same = tmp_path / "rows.jsonl", program("Be careful.", 0.8, 0)
+    path.write_text("".join(f'{{"number": "{at}", "answer": "yes"}}\n' for at in range(10)), encoding="utf-8")
+    asked = sm.Sequential([sm.Input(Row), same])
+    await assert_not_worse(asked, asked, path, reward=is_right)
+    assert len(same.language_model.requests) == 20
+
+
 async def test_recorded_calls_are_not_paid_again(tmp_path):
     """With the same folder, an unchanged program costs nothing."""
     old = program("Be careful.", 0.8, 0)
