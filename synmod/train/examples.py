@@ -264,7 +264,8 @@ async def _read_records(source: Any, limit: int | None = None, split: str | None
     elif split is not None:
         raise ArgumentError(f"load_examples: split= is for data sets of the hub, 'hf:name'; got {source!r:.100}.")
     if isinstance(source, str | os.PathLike):
-        return list(islice(_file(Path(cast("str", source))), limit))
+        rows = _file(Path(cast("str", source)))
+        return await in_thread(list[tuple[str, Any]])(islice(rows, limit))  # a large file takes seconds
     rows: Any = _table(source)
     if not is_data(rows):
         raise ArgumentError(
