@@ -177,6 +177,7 @@ class _Job:
     results: dict[str, tuple[int, Json]] | None = None
     fault: errors.ModelError | None = None
     touched: float = 0.0
+    sent_at: float = 0.0
     members: int = 0
     is_open: bool = True
     is_driven: bool = False
@@ -269,8 +270,8 @@ class BatchAdapter:
             if journal not in self._recorded:
                 jobs: list[_Job] = []
                 while (note := await part.read(f"batch/{len(jobs)}")) is not None:
-                    lines = dict.fromkeys(note["lines"], b"")
-                    jobs.append(_Job(note["name"], part, lines, id=note.get("id"), is_open=False))
+                    lines, sent_at = dict.fromkeys(note["lines"], b""), note["sent_at"]
+                    jobs.append(_Job(note["name"], part, lines, id=note.get("id"), sent_at=sent_at, is_open=False))
                 found = [job for job in jobs if job.id or await self._recover(job)]
                 self._recorded[journal] = found
                 self._numbers.setdefault(journal, {})["batch/"] = len(jobs)
@@ -314,7 +315,8 @@ class BatchAdapter:
 
     async def _create(self, job: _Job) -> None:
         """Create a job at the provider; what is begun here is not cancelled, or a job could be paid and lost."""
-        note: dict[str, Any] = {"name": job.name, "lines": [*job.lines]}
+        job.sent_at = wall_time()
+        note: dict[str, Any] = {"name": job.name, "lines": [*job.lines], "sent_at": job.sent_at}
         key = await self._write_note(job, note) if self._api.recovers else None
 
         async def create() -> None:
@@ -345,8 +347,8 @@ class BatchAdapter:
         """Look at a job; read its results if it has ended, else wait."""
         assert job.id is not None  # for the type checker
         progress = await self._api.look(job.id)
-        since = datetime.fromtimestamp(wall_time(), UTC).strftime("%H:%M")
-        text = "batch job %s: %d of %d requests done, %d failed, at %s UTC"
+        since = datetime.fromtimestamp(job.sent_at, UTC).strftime("%H:%M")
+        text = "batch job %s: %d of %d requests done, %d failed, since %s UTC"
         _LOG.info(text, job.id, progress.done, len(job.lines), progress.failed, since)
         if not progress.has_ended:
             await current_clock().sleep(self._jobs.poll_s)

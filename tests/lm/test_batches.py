@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 import signal
 import sys
 from asyncio.subprocess import PIPE
@@ -149,6 +150,16 @@ async def test_a_deadline_counts_and_a_timeout_does_not():
         await lm.aclose()
 
 
+async def test_a_line_in_the_log_reports_the_progress(caplog):
+    """How many requests of a job are done and failed, and since when."""
+    caplog.set_level("INFO", "synmod.lm")
+    async with BatchServer(looks=1) as server:
+        lm = server.model(batch=FAST)
+        await gather(lm, "abc")
+        await lm.aclose()
+    assert re.search(r"batch job batch_\d: 3 of 3 requests done, 0 failed, since \d\d:\d\d UTC", caplog.text)
+
+
 async def test_a_provider_that_fails_for_a_moment_is_looked_at_again():
     """A lost connection while a job is waited for loses nothing."""
     server, calls = BatchServer(looks=1), []
@@ -287,9 +298,9 @@ class Child:
 
 
 def jobs_paid_twice(server):
-    """How many jobs have a line that an earlier one has."""
+    """How many jobs have a line that a later one has, too."""
     names, count = set(), 0
-    for job in server.jobs.values():
+    for job in reversed(server.jobs.values()):
         lines = {name for name, _ in job["lines"]}
         count += not lines.isdisjoint(names)
         names |= lines

@@ -41,6 +41,24 @@ def prefix(body):
     return json.dumps([body.get("tools"), *body["messages"]])
 
 
+WIRES = {
+    "chat completions": {"model": "openai/m"},
+    "responses": {"model": "openai/m", "adapter": "responses"},
+    "messages": {"model": "anthropic/claude-sonnet-4-5"},
+}
+
+
+def assert_constant(requests, answers, model):
+    """On the wire of a model, all but the turns is equal, and the constant part of these comes first."""
+    adapter = LanguageModel(**model, api_base="http://127.0.0.1:1/v1").adapter
+    bodies = [adapter.line_of(request) for request in requests]
+    read = ("tools", "system", "messages", "input")  # in the order in which providers read them
+    constant = common_prefix([json.dumps([body.get(name) for name in read]) for body in bodies])
+    assert all(answer in constant for answer in answers)
+    others = [json.dumps({name: body[name] for name in body if name not in ("messages", "input")}) for body in bodies]
+    assert len(set(others)) == 1
+
+
 def common_prefix(texts):
     """The characters with which all texts begin."""
     first, last = min(texts), max(texts)
@@ -82,6 +100,8 @@ def test_constant_bytes_come_first(layout, agent, questions, count, instructions
     bodies = [thaw(chat_body(request)) for request in lm.requests]
     constant = common_prefix([prefix(body) for body in bodies])
     assert all(f"a{at}" in constant for at in range(count))
+    for model in WIRES.values():
+        assert_constant(lm.requests, [f"a{at}" for at in range(count)], model)
     marks = 1 + (count > 0 or layout == "template")  # this template has the schema before the inputs
     for request, body in zip(lm.requests, bodies, strict=True):
         marked = body_of(request)["messages"]
