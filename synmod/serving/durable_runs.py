@@ -181,7 +181,8 @@ class DurableRuns:
             self._waiting[run_id] = {question.id for question in pause.questions}
             live.add("waiting", {"questions": [question.to_json() for question in pause.questions]})
         except Exception as error:  # noqa: BLE001  # each becomes the result of the run
-            if live.state == "queued" and isinstance(error, errors.RunError):  # another process holds it
+            is_held = isinstance(error, errors.RunError) and not isinstance(error, errors.JournalError)
+            if live.state == "queued" and is_held:  # by another process
                 self._waiting[run_id] = {""}
             else:
                 problem = refusal_of(error, run_id, budgets).problem(run_id)
@@ -219,7 +220,7 @@ class DurableRuns:
         Raises:
             Refusal: The key is that of a run with other inputs, or the queue is full.
         """
-        run_id = token_hex(16) if key is None else sha256(key.encode()).hexdigest()[:32]
+        run_id = token_hex(16) if not key else sha256(key.encode()).hexdigest()[:32]
         request = {"program": program.name, "inputs": inputs}
         if await aio.to_thread(self._write_request, self.folder / run_id, request, limiter=self._one_writer):
             self._drive(run_id)

@@ -154,6 +154,17 @@ async def test_a_failure_of_the_program_is_never_a_200(error, status, caplog):
         assert x.answer_headers["x-request-id"] in caplog.text
 
 
+async def test_outputs_that_json_lacks_are_a_500(caplog):
+    """The log names the place and what to write instead."""
+
+    def fail(inputs: Question) -> Pair:
+        return {"left": float("nan"), "right": 1}
+
+    x = await post(sm.serve(sm.Sequential([sm.Input(Question), sm.Lambda(fail)])), "/call", {"text": "x"})
+    assert (x.status, x.answer_headers["content-type"]) == (500, "application/problem+json")
+    assert "/left: nan (type float) is not JSON: write None or a string." in caplog.text
+
+
 async def test_the_budget_of_a_request_is_a_422_and_a_programs_own_is_a_500():
     """Each request has its own budget."""
     app = sm.serve(answering(lambda _: '{"answer": "1"}'), budget={"calls": 1})

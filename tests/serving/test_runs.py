@@ -104,6 +104,21 @@ async def test_equal_keys_are_one_run(tmp_path):
     await close(app)
 
 
+async def test_a_run_whose_journal_is_damaged_fails(tmp_path, caplog):
+    """It would pay and act again; the reason is in the log."""
+    calls = []
+    app = sm.serve(Clerk(calls, name="clerk"), runs=tmp_path)
+    run_id = (await post(app, "/runs", {"text": "x"})).json["id"]
+    await wait_for(app, run_id, "waiting")
+    await close(app)
+    (tmp_path / run_id / "journal.db").write_bytes(b"damage" * 1_000)
+    other = sm.serve(Clerk(calls, name="clerk"), runs=tmp_path)
+    assert (await wait_for(other, run_id, "failed"))["problem"]["status"] == 500
+    assert "the journal is damaged" in caplog.text
+    assert calls == ["model"]
+    await close(other)
+
+
 async def test_a_list_of_runs_and_how_they_end(tmp_path):
     """Newest first, by state; a failed one has its problem, a cancelled one stays cancelled."""
 
