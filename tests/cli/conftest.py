@@ -96,6 +96,10 @@ async def handle(inputs: Ticket) -> Ticket:
     sent = await sm.ask("Send it?", inputs)
     return Ticket(text=f"{inputs['text']} {sent}")
 @sm.register(package="shop")
+async def twice(inputs: Ticket) -> Ticket:
+    first, second = [await sm.ask(question, inputs, answer=str) for question in ("What?", "Why?")]
+    return Ticket(text=f"{inputs['text']} {first} {second}")
+@sm.register(package="shop")
 class Work(sm.Module):
     def __init__(self, writer, **options):
         super().__init__(**options)
@@ -125,7 +129,7 @@ def shop(tmp_path, monkeypatch):
     words = [{"inputs": {"text": f"{n} {m}"}, "outputs": {"word": f"{n}.{m}"}} for n in range(40) for m in range(8)]
     work = shop.Work(sm.Generator({"word": str}, examples=words, language_model="embedded/nearest"))
     parts = {"wait": sm.Lambda(shop.wait), "echo": sm.Identity(), "clerk": sm.Lambda(shop.handle), "answer": answer}
-    parts["work"] = work
+    parts |= {"twice": sm.Lambda(shop.twice), "work": work}
     for name, part in parts.items():
         sm.Sequential([sm.Input(shop.Ticket), part], name=name).save(f"{name}.json")
     yield

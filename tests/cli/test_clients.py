@@ -128,20 +128,22 @@ async def test_a_person_tries_a_program(shop, page):
 
 
 async def test_a_person_answers_runs(shop, page):
-    """One that was started in the page, and one that waited before; the results are shown and kept."""
-    with served("clerk.json", "echo.json", "--runs", "runs") as (address, _):
-        run_id = json.loads(ask(address, "/runs", {"text": "old"})[1])["id"]
+    """One question after the other, of a run that the page has started and of one before; what is typed stays."""
+    with served("clerk.json", "twice.json", "--runs", "runs") as (address, _):
+        run_id = json.loads(ask(address, "/runs/twice", {"text": "old"})[1])["id"]
         while json.loads(ask(address, f"/runs/{run_id}")[1])["state"] != "waiting":
             pass
         await page.goto(address)
-        await page.wait_for_selector("#questions form:has-text('old')")
-        await page.fill("textarea", "new")
+        await page.select_option("#program", "twice")
+        await page.fill("#questions form:has-text('old') textarea", "typed")
+        await page.fill("#form textarea", "new")
         await page.click("#begin")
-        await page.check("#questions form:has-text('new') input[type=checkbox]")
-        await page.click("#questions form:has-text('new') button")
-        await page.wait_for_selector("#answer:has-text('new True')")
-        await page.click("#questions form:has-text('old') button")
+        for text, answers in {"new": ("so", "so"), "old": (None, "then")}.items():
+            for question, answer in zip(("What", "Why"), answers, strict=True):
+                form = f"#questions form:has-text('{text}'):has-text('{question}')"
+                if answer is not None:
+                    await page.fill(f"{form} textarea", answer)
+                await page.click(f"{form} button")
+        await page.wait_for_selector("#answer:has-text('old typed then')")
         await page.wait_for_selector("#questions form", state="detached")
-        while (record := json.loads(ask(address, f"/runs/{run_id}")[1]))["state"] != "done":
-            pass
-        assert record["outputs"] == {"text": "old False"}
+        assert json.loads(ask(address, f"/runs/{run_id}")[1])["outputs"] == {"text": "old typed then"}
