@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("synmod.lm")
 _CLEAN_UP_S, _LONGEST_CREATE_S = 1.0, 60.0
+_MISSING: Final = (503, {"error": "the batch job has no result for the request"})
 _LARGE: Final = 2**20  # bytes of results that are read in a worker thread
 
 
@@ -228,7 +229,7 @@ class BatchAdapter:
                 await self._leave(job)
         if job.fault is not None:
             raise copy(job.fault)
-        status, answer = (job.results or {}).get(name, (503, {"error": "the batch job has no result for the request"}))
+        status, answer = (job.results or {}).get(name, _MISSING)
         reply = self._adapter.read_line(status, answer, request)
         if isinstance(reply, errors.ModelError):
             raise reply
@@ -249,13 +250,14 @@ class BatchAdapter:
             for job in await self._recorded_jobs(journal, part):
                 if name in job.lines:
                     return job, name
-        job = self._open.get(owner)
+        line, job = self._api.line(name, body), self._open.get(owner)
+        if job is not None and job.size + len(line) >= self._api.most_bytes:
+            self._close(job)
         if job is None or not job.is_open:
             job = self._open[owner] = _Job(uuid.uuid4().hex, part)
-        line = self._api.line(name, body)
         job.lines[name], job.touched = line, current_clock().now()
         job.size += len(line) + 1
-        if len(job.lines) >= self._jobs.max_requests or job.size >= self._api.most_bytes:
+        if len(job.lines) >= self._jobs.max_requests:
             self._close(job)
         return job, name
 
@@ -358,7 +360,9 @@ class BatchAdapter:
             content = await self._adapter.fetch("GET", address)
             work = partial(_lines_of, content)
             for line in await aio.to_thread(work) if len(content) > _LARGE else work():
-                results.setdefault(str(line.get("custom_id")), self._api.result(line))
+                name = str(line.get("custom_id"))
+                if results.get(name, _MISSING)[0] >= 300:  # of two results of a line, the one that is a reply
+                    results[name] = self._api.result(line)
         if not results:
             job.fault = errors.UnavailableError(progress.fault)
         job.results = results

@@ -121,8 +121,10 @@ class BatchServer:
     def results(self, job):
         """Lines of results, the last first."""
         lines = [self.result(job, at) for at in range(len(job["lines"]) // (2 if job.get("is_half") else 1))]
+        if self.shuffle:  # a duplicate
+            yield json.dumps({**lines[1], "response": None, "result": {"type": "expired"}}).encode()
         yield from (json.dumps(line).encode() for line in reversed(lines))
-        if self.shuffle:  # a duplicate and a line of nobody
+        if self.shuffle:  # another one, and a line of nobody
             yield json.dumps({**lines[0], "response": None, "result": {"type": "expired"}}).encode()
             yield b"not json"
             yield json.dumps({**lines[0], "custom_id": "nobody"}).encode()

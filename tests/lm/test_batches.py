@@ -54,6 +54,19 @@ async def test_a_full_job_is_sent():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+async def test_a_job_has_no_more_bytes_than_the_provider_takes(kind):
+    """A line that would be too much begins another one."""
+    async with BatchServer(kind) as server:
+        lm = server.model(batch=sm.BatchJobs(quiet_s=0.05, poll_s=0.01))
+        lm.adapter._api.most_bytes = 1_500
+        replies = await gather(lm, ["x" * 300] * 6)
+        await lm.aclose()
+    assert [reply.text for reply in replies] == [f"re {'x' * 300}"] * 6
+    assert len(server.jobs) >= 2
+    assert all(len(json.dumps(job["lines"])) < 1_500 for job in server.jobs.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
 async def test_failed_lines_go_into_the_next_job(kind):
     """Transient ones, up to `attempts`; a permanent one is the error of its own call alone."""
 
