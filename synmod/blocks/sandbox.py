@@ -1,7 +1,10 @@
 """The sandbox: code that a model wrote runs in a worker process of pydantic-monty, without files and network."""
 
+import atexit
 import contextlib
 import os
+import sys
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
@@ -12,6 +15,7 @@ from synmod.leaves import aio, mend
 
 _GRACE_S: Final = 0.25  # after `seconds`, until the worker is killed
 _CLOSE_S: Final = 5.0  # for the end of a worker
+_EXIT_S: Final = 0.1  # for the end of the library's threads
 _MOST_OUTPUT: Final = 1_000_000  # bytes that one piece of code may print
 _MOST_MESSAGE: Final = 100_000  # characters of an error
 _MOST_SUSPENSIONS: Final = 1_000_000  # calls out of a session, sleeps and looked up names included
@@ -134,6 +138,13 @@ async def open_sandbox(sandbox: Sandbox, where: str, *, shared: bool) -> AsyncGe
                 aio.reset(_IN_RUN, token)
             with aio.shield(_CLOSE_S):
                 await sandbox.aclose()
+
+
+@atexit.register
+def _wait_for_threads() -> None:
+    """Wait a moment where the library was used: a thread of it that ends while Python does aborts the process."""
+    if "pydantic_monty" in sys.modules:
+        time.sleep(_EXIT_S)
 
 
 def _library() -> Any:

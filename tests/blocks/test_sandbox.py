@@ -3,7 +3,10 @@
 import asyncio
 import os
 import resource
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -122,3 +125,29 @@ async def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pydantic_monty", None)
     with pytest.raises(sm.ConfigError, match=r"synmod-lm\[code\]"):
         await outcome_of("1")
+
+
+AT_THE_END = """
+import asyncio
+from synmod.blocks.sandbox import Sandbox, open_sandbox
+
+async def call(text):
+    return text
+
+async def main():
+    async with open_sandbox(Sandbox(5, 64, call), "test", shared=False) as sandbox:
+        for _ in range(5):
+            print((await sandbox.run("await _call('x')")).value)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_ran_code_ends_well():
+    """A thread of the library that ended while Python did aborted a third of them on a busy machine."""
+    with ThreadPoolExecutor(4) as threads:
+        runs = [
+            threads.submit(subprocess.run, [sys.executable, "-c", AT_THE_END], capture_output=True) for _ in range(16)
+        ]
+    assert {(run.result().returncode, run.result().stdout) for run in runs} == {(0, b"x\n" * 5)}
