@@ -310,7 +310,9 @@ class BatchAdapter:
             else:
                 await self._look(job)
         except errors.ModelError as error:
-            if not error.transient or job.id is None:
+            if job.id is not None and error.status == 404:  # of a run that goes on after weeks
+                job.fault = errors.UnavailableError(f"the provider has the batch job no more: {error}", status=404)
+            elif not error.transient or job.id is None:
                 job.fault = error
             else:
                 await current_clock().sleep(self._jobs.poll_s)

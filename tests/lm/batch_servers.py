@@ -62,7 +62,8 @@ class BatchServer:
         if path == root:
             return web.json_response({"data": [self.shown(job) for job in self.jobs.values()], "has_more": False})
         key, _, action = path.removeprefix(f"{root}/").partition("/")
-        job = self.jobs[key]
+        if (job := self.jobs.get(key)) is None:
+            return web.json_response(self.wire.failure("not_found", f"No batch found with id '{key}'."), status=404)
         if action == "cancel":
             self.cancelled.append(key)
             job["status"] = "cancelled"

@@ -383,3 +383,24 @@ async def test_a_job_that_was_created_and_not_recorded_is_found(tmp_path):
         await again.aclose()
     assert reply.text == "re q1"
     assert server.paid == ["q1"]
+
+
+@pytest.mark.parametrize("kind", ["chat completions", "messages"])
+async def test_a_recorded_job_that_the_provider_has_dropped_is_sent_again(kind, tmp_path):
+    """As one that has failed: a run that goes on after weeks pays once more, and does not fail."""
+    async with BatchServer(kind, looks=10_000) as server:
+        jobs = sm.BatchJobs(quiet_s=0.05, poll_s=0.01)
+        lm = server.model(batch=jobs)
+        with pytest.raises(DeadlineExceeded), sm.deadline(0.6):
+            async with sm.durable(tmp_path):
+                await lm("q1")
+        assert len(server.jobs) == 1
+        server.jobs.clear()
+        server.looks = 1
+        again = server.model(batch=jobs, attempts=2)
+        again.backoff = False
+        async with sm.durable(tmp_path):
+            assert (await again("q1")).text == "re q1"
+        await lm.aclose()
+        await again.aclose()
+    assert server.paid == ["q1"] * 2
