@@ -396,10 +396,12 @@ class ModelError(SynmodError, RuntimeError):
         ending: Lines that the call appends to the message: the module, the requests sent.
         streamed: Whether pieces of a reply had been delivered, so that no retry or fallback may replace it.
         starting: Whether the server may be about to start: it loads its model, or nothing listens at its address yet.
+        recorded: Whether an earlier run of the same line had it, in a batch job: it counts as no attempt of this one.
     """
 
     transient: bool = False
     starting: bool = False
+    recorded: bool = False
     ending: str = ""
     streamed: bool = False
 

@@ -181,6 +181,8 @@ class _Job:
     sent_at: float = 0.0
     members: int = 0
     is_open: bool = True
+    is_recorded: bool = False
+    """Whether a journal has it from an earlier run of the same line."""
     is_driven: bool = False
     gate: aio.Gate = field(default_factory=aio.Gate)
     """Where the calls wait that do not drive it."""
@@ -227,11 +229,12 @@ class BatchAdapter:
             job.members -= 1
             if not job.members and job.results is None:
                 await self._leave(job)
-        if job.fault is not None:
-            raise copy(job.fault)
-        status, answer = (job.results or {}).get(name, _MISSING)
-        reply = self._adapter.read_line(status, answer, request)
+        if job.fault is None:
+            reply = self._adapter.read_line(*(job.results or {}).get(name, _MISSING), request)
+        else:
+            reply = copy(job.fault)
         if isinstance(reply, errors.ModelError):
+            reply.recorded = job.is_recorded
             raise reply
         return reply
 
@@ -273,7 +276,9 @@ class BatchAdapter:
                 jobs: list[_Job] = []
                 while (note := await part.read(f"batch/{len(jobs)}")) is not None:
                     lines, sent_at = dict.fromkeys(note["lines"], b""), note["sent_at"]
-                    jobs.append(_Job(note["name"], part, lines, id=note.get("id"), sent_at=sent_at, is_open=False))
+                    job = _Job(note["name"], part, lines, id=note.get("id"), sent_at=sent_at)
+                    job.is_open, job.is_recorded = False, True
+                    jobs.append(job)
                 found = [job for job in jobs if job.id or await self._recover(job)]
                 self._recorded[journal] = found
                 self._numbers.setdefault(journal, {})["batch/"] = len(jobs)

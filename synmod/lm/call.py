@@ -461,7 +461,7 @@ async def send_with_retries(call: ModelCall, request: LMRequest | records.Embedd
     """Send a request until it is answered: the one retry loop. At most `attempts` requests are sent per call.
 
     Those to a server that is starting do not count: it is waited for as long as the call may take, unless there is a
-    fallback, or `attempts` is 1.
+    fallback, or `attempts` is 1. Nor do those of an earlier process, whose failures are found in a batch job.
 
     Raises:
         ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
@@ -500,6 +500,8 @@ def _pause(call: ModelCall, error: errors.ModelError, failures: int) -> float | 
         if not model.is_awaited:  # once, however many calls wait
             model.is_awaited = True
             _LOG.warning("%s: %s. Waiting for it, for up to %.3g s.", model.model, error.args[0], max(left, 0))
+    if error.recorded:
+        call.most_requests += 1
     if call.requests >= call.most_requests:
         return None
     seconds = error.retry_after_s

@@ -243,6 +243,30 @@ async def test_a_stream_is_refused():
         await lm("Hi", stream=True)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", ["expired", "completed"])
+async def test_what_failed_for_a_while_is_sent_again_by_the_next_run_of_the_line(kind, end, tmp_path):
+    """Neither an outage nor a job that expired is for ever; what has a reply is not sent again."""
+
+    def answer(text, sent):
+        is_down = end == "completed" and text in "qw" and sent < 2
+        return (500, "api_error", "It broke.") if is_down else Script(f"re {text}")
+
+    async def replies_of(lm):
+        async with sm.durable(tmp_path / "run"):
+            return [getattr(reply, "text", type(reply)) for reply in await gather(lm, ["a", "b", "q", "w"])]
+
+    async with BatchServer(kind, answer, ends=[end] * 2) as server:
+        lm = server.model(batch=FAST, attempts=2)
+        lm.backoff = False
+        assert UnavailableError in await replies_of(lm)
+        again = [await replies_of(lm) for _ in range(2)]
+        await lm.aclose()
+    assert again == [["re a", "re b", "re q", "re w"]] * 2
+    assert len(server.paid) == {"expired": 4 + 2 + 1, "completed": 4 + 2 + 2}[end]
+
+
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
