@@ -331,8 +331,8 @@ class Fallback(Returning[R]):
     Args:
         *modules: The members, in order of preference.
         on: Exception classes after which the next member is called; all others are raised at once.
-        unless: A plain function of the output; where it returns false, the next member is called, too. If it accepts no
-            output, that of the last member that had one is returned.
+        unless: A plain function of the output; where it returns false, the next member is called, too. It is not asked
+            about the last member. If it accepts no output, that of the last member that had one is returned.
         **options: Keyword arguments of `Module`.
 
     Schemas:
@@ -374,7 +374,7 @@ class Fallback(Returning[R]):
         failure: Exception | None = None
         outputs: list[Any] = []
         try:
-            for module in self.modules:
+            for number, module in enumerate(self.modules, start=1):
                 try:
                     outputs.append(await module(inputs))
                 except Paused:  # waits for a person, and has not failed
@@ -385,7 +385,7 @@ class Fallback(Returning[R]):
                     else:
                         add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
                     continue
-                if self.unless is None or self.unless(outputs[-1]):
+                if self.unless is None or number == len(self.modules) or self.unless(outputs[-1]):
                     break
             if failure is not None and not outputs:
                 raise failure

@@ -519,7 +519,7 @@ class Evaluation:
         """Return how this evaluation differs from another one, on the examples that both have scored.
 
         Args:
-            other: An evaluation of the same examples, by id.
+            other: An evaluation of the same examples, by id: without ids of their own, by their places.
             seed: The seed of the resamples.
 
         Raises:
@@ -637,7 +637,8 @@ class Evaluation:
             The path.
 
         Raises:
-            ArgumentError: `path` is not a path, or no model call was kept: `evaluate(keep_calls=True)` keeps them.
+            ArgumentError: `path` is not a path, no model call was kept (`evaluate(keep_calls=True)` keeps them), or no
+                run scored as much.
             SaveError: The file cannot be written.
 
         Source: DSPy's `BootstrapFinetune`, OpenAI's format of training data.
@@ -653,6 +654,11 @@ class Evaluation:
                 if not examples:
                     line["messages"] = [turn for at, turn in enumerate(line["messages"]) if at not in places]
                 lines.append(dump_json(leaves.scrub_json(line)) + "\n")
+        if not lines:
+            best = max((result.score for result in self.results if result.score is not None), default=None)
+            raise errors.ArgumentError(
+                f"to_chat: no run scored {threshold:g}; the best score is {best}: give threshold=."
+            )
         return leaves.write_atomic(leaves.path_text(path), "".join(lines))
 
     def _repr_html_(self) -> str:

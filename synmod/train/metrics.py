@@ -711,6 +711,10 @@ class Calibration(Metric):
         self.field = field
         self.bins = leaves.check_int("Calibration: bins", bins, error=errors.ConfigError)
 
+    def check(self, output_schema: Any, target_schema: Any = None) -> None:  # noqa: ARG002  # of the outputs alone
+        """Check before the first row whether the outputs have the field (SchemaError)."""
+        check_masks(self.name, output_schema, None, [self.field])
+
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one run."""
         score = _row(self, rollout).score
@@ -729,7 +733,8 @@ class Calibration(Metric):
 
 
 _NAMED: Final[dict[str, type[Metric]]] = {
-    leaves.snake_case(kind.__name__): kind for kind in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency)
+    leaves.snake_case(kind.__name__): kind
+    for kind in (MeanReward, Accuracy, Precision, Recall, F1Score, Latency, Calibration)
 }
 
 

@@ -23,6 +23,18 @@ async def test_a_fallback_goes_on_unless_an_output_is_accepted(first, second, an
     assert (await chain(Query(question="?")))["answer"] == answer
 
 
+async def test_the_last_member_is_not_asked_about():
+    """It needs no field that the function reads: a large model after a small one has no confidence."""
+
+    class Sure(sm.DataModel):
+        answer: str
+        confidence: float
+
+    small = sm.Constant(Sure(answer="a", confidence=0.4))
+    chain = sm.Fallback(small, model("b"), unless=lambda output: output["confidence"] > 0.5)
+    assert (await chain(Query(question="?")))["answer"] == "b"
+
+
 async def test_a_failure_behind_a_refused_output_is_no_failure():
     """The output is returned, since there is one."""
 

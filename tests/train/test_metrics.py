@@ -428,6 +428,21 @@ def test_metrics_are_saved_and_copied_with_their_counts(metric):
     assert (sm.dumps(metric), metric.result()) == (text, expected)
 
 
+async def test_a_confidence_that_no_output_has_is_an_error():
+    """Before the first call: without rows to count, a misspelt field would be perfectly calibrated."""
+
+    class Sure(sm.DataModel):
+        choice: str
+        confidence: float
+
+    rows = [(Sure(choice="a", confidence=0.9), {"choice": "a"})]
+    options = {"reward": lambda outputs: 1.0, "progress": False}
+    evaluation = await sm.evaluate(sm.Identity(), rows, metrics=["calibration"], **options)
+    assert evaluation.metrics["calibration"] == pytest.approx(0.1)
+    with pytest.raises(sm.SchemaError, match="Did you mean 'confidence'"):
+        await sm.evaluate(sm.Identity(), rows, metrics=[M.Calibration("confidences")], **options)
+
+
 def test_every_metric_is_documented():
     """Arguments, an example, and the source of the idea."""
     public = {value for value in vars(M).values() if isinstance(value, type) and issubclass(value, M.Metric)}

@@ -64,6 +64,14 @@ async def test_a_resumed_run_has_its_calls(tmp_path):
     assert written[0] == written[1] != []
 
 
+async def test_runs_of_which_none_is_good_are_an_error(tmp_path):
+    """An empty file would be found out when a model is trained on it; the error has the best score."""
+    evaluation = await evaluate(keep_calls=True)
+    with pytest.raises(sm.ArgumentError, match=r"no run scored 1\.5; the best score is 1"):
+        evaluation.to_chat(tmp_path / "chat.jsonl", threshold=1.5)
+    assert not (tmp_path / "chat.jsonl").exists()
+
+
 async def test_calls_that_were_not_kept_are_an_error(tmp_path):
     """The error names the keyword; calls are in no other record."""
     evaluation = await evaluate()
