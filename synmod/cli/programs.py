@@ -115,7 +115,7 @@ def read_json(text: str, where: str) -> Any:
     try:
         return data.parse_json(argument_text(text))
     except errors.DataError as error:
-        raise click.UsageError(f'{where} is not JSON: {error} Quote it: \'{{"text": "..."}}\'.') from None
+        raise click.UsageError(f'{where}: {error} Quote it: \'{{"text": "..."}}\', or a text: \'"..."\'.') from None
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
@@ -204,9 +204,11 @@ def _run_asking(program: Module, inputs: Any, streams: bool, folder: str | None)
             except errors.Paused as pause:
                 question = pause.questions[0]
                 if not is_terminal:
-                    place = Path(folder or "DIR")
-                    line = f"synmod runs {place.parent} answer {place.name} {question.id} VALUE, and this line again"
-                    hint = line if folder else f"add --run DIR, then {line}"
+                    hint = "add --run DIR, and this line shows the command that answers it"  # ids are those of a run
+                    if folder is not None:
+                        place = Path(folder)
+                        command = f"synmod runs {place.parent} answer {place.name} {question.id} VALUE"
+                        hint = f"{command}, and this line again"
                     raise click.ClickException(f"waiting for the answer to {question.text!r}: {hint}.") from None
                 value = "" if question.value is None else f" {json.dumps(thaw(question.value), ensure_ascii=False)}"
                 text = click.prompt(f"{question.text}{value} ({json.dumps(question.schema)})", err=True)

@@ -130,5 +130,5 @@ def runs(folder: str, answer: tuple[str, ...]) -> None:
         raise click.UsageError(f"there is no run {run_id!r}.{did_you_mean(run_id, [path.name for path in folders])}")
     questions = {question.id: question for question in run.waiting}
     if name not in questions:
-        raise click.UsageError(f"the question {name!r} is not open.{did_you_mean(name, questions)}")
+        raise click.UsageError(f"the question {name!r} is not open; open are: {', '.join(questions) or 'none'}.")
     run.answer(name, read_answer(questions[name], value))

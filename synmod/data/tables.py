@@ -118,7 +118,9 @@ def _rows_of_csv(content: bytes, delimiters: str = ",;\t") -> Rows:
             fault = None if len(cells) == len(header) else DataError(f"{len(cells)} cells for {len(header)} columns.")
             yield f"line {reader.line_num}", fault or Cells(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise DataError(f"line {reader.line_num}: {error}") from None
+        is_open = "end of data" in str(error)  # at the end of the file, wherever the cell begins
+        hint = " (a cell begins with a quotation mark, and none ends it: double those in a text)" if is_open else ""
+        raise DataError(f"line {reader.line_num}: {error}{hint}") from None
 
 
 def _check_header(names: list[str]) -> None:

@@ -235,6 +235,8 @@ def _row(item: Any, at: int) -> Row:
         DataError: It is not a passage; names the index.
     """
     try:
+        if isinstance(item, str):
+            raise TypeError("a text; sm.passages(text) makes passages of one.")
         passage = item if isinstance(item, Passage) else Passage(**item)
         text = json.dumps(passage.get_json()["metadata"], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         f"{passage.id}{text}{passage.text}".encode()  # SQLite takes no lone surrogates

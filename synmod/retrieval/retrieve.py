@@ -82,7 +82,7 @@ class Index:
     def check_bound(self) -> None:
         """Raise ConfigError, with the code to write, if only the name is known."""
         if not self.is_bound:
-            remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(path)}})"
+            remedy = f"Write load(..., indexes={{{self.name!r}: {type(self).__name__}(...)}})"
             raise errors.ConfigError(f"the index {self.name!r} was loaded by its name alone. {remedy}.")
 
     async def search(self, query: str, k: int = 5, *, where: Where | None = None) -> list[FoundPassage]:
@@ -140,6 +140,10 @@ class HybridIndex(Index):
         self.name = "+".join(index.name for index in indexes) if name is None else name
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise errors.ConfigError(must_be("HybridIndex: name", "a text", name))
+
+    def __repr__(self) -> str:
+        indexes = getattr(self, "indexes", ())  # none if it was loaded by its name alone
+        return f"HybridIndex({', '.join([*map(repr, indexes), f'name={self.name!r}'])})"
 
     async def add(self, passages: Iterable[Passage | Mapping[str, Any]]) -> int:
         """Add passages to every index, as `KeywordIndex.add` does; return how many were new or changed in any."""

@@ -453,8 +453,8 @@ class Resolver:
             name, package = short_text(public_id), short_text(str(public_id).partition(">")[0])
             raise load_error(
                 where,
-                f"{name} is not registered. Import the package that registers it ({package}) before loading; the "
-                f"loader never imports it. Or pass custom_objects={{{name}: ...}}."
+                f"{name} is not registered. Import the package that registers it ({package}) before loading, on the "
+                f"command line by --import; the loader never imports it. Or pass custom_objects={{{name}: ...}}."
                 f"{leaves.did_you_mean(public_id, registry.registered())}",
             )
         return target

@@ -165,7 +165,7 @@ class BoundReward:
         self._function = reward if callable(reward) and not is_reward else function
         names = tuple(allowed)
         if not callable(self._function):
-            raise errors.ArgumentError(f"{what} is a {type(reward).__name__}; write a function of {', '.join(names)}.")
+            raise errors.ArgumentError(f"{what} is {reward!r:.60}; write a function of {', '.join(names)}.")
         asks_for: Iterable[str] | None = getattr(reward, "asks_for", None)
         try:
             parameters = [*inspect.signature(function).parameters.values()]

@@ -319,7 +319,7 @@ def _calls_of(module: str, records: Iterable[tuple[str, Any]], names: Sequence[s
         try:
             for call in () if isinstance(record, Exception) else _calls_in(record, begun):
                 name, path, outputs = call["name"], call["path"], call.get("outputs")
-                paths[str(path or name)] = None
+                paths.update(dict.fromkeys((str(path or name), str(name))))
                 if outputs is not None and (module in (name, path) or path.endswith(f"/{module}")):
                     rows.append((place, Example(None, _arguments_of(call, names), outputs)))
             rows += [(place, record)] if isinstance(record, Exception) else []

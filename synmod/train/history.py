@@ -419,7 +419,7 @@ class History(list[dict[str, Any]]):
         Source: Pareto's order; GEPA's frontier; differs: of dollars and seconds, too.
         """
         for name in names:
-            leaves.check_choice("frontier", name, OBJECTIVES, error=errors.ArgumentError)
+            leaves.check_choice("frontier: a name", name, OBJECTIVES, error=errors.ArgumentError)
         rows = max(len(each.scores.get("validation", ())) for each in self.candidates)
         whole = [each for each in self.candidates if len(each.scores.get("validation", ())) == rows > 0]
         points = [Tradeoff.of(candidate, names or OBJECTIVES) for candidate in whole]
@@ -433,11 +433,12 @@ class History(list[dict[str, Any]]):
             **most: The most that it may cost: `cost_usd`, `elapsed_s`.
 
         Raises:
-            ArgumentError: A name is none of these ('Did you mean').
+            ArgumentError: A name is none of these ('Did you mean'), or a bound is not a number.
             LookupError: No candidate that ran on all validation rows is within them, or a cost is not known.
         """
-        for name in most:
-            leaves.check_choice("pick", name, OBJECTIVES[1:], error=errors.ArgumentError)
+        for name, bound in most.items():
+            leaves.check_choice("pick: a bound", name, OBJECTIVES[1:], error=errors.ArgumentError)
+            leaves.check_number(f"pick: {name}", bound)
         for point in self.frontier("score", *most):
             if all(point.means[name] <= bound for name, bound in most.items()):
                 return point.candidate

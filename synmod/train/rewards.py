@@ -756,12 +756,13 @@ async def agreement(judge: Any, rows: Iterable[Mapping[str, Any]]) -> Agreement:
 
     Args:
         judge: A reward, as `compile` takes it.
-        rows: Mappings with `outputs` and the people's `score`, and perhaps `inputs` and `target`. The score of an
-            `LMAsJudge` is a number on its scale.
+        rows: Mappings with `outputs` and the people's `score`, and perhaps `inputs` and `target`: data models for a
+            judge that reads fields, such as `exact_match` or a module. The score of an `LMAsJudge` is a number on its
+            scale.
 
     Raises:
-        DataError: There are no rows, a row has no `outputs` or `score`, its score is not on the scale, or the
-            judge gives none.
+        DataError: There are no rows, a row has no `outputs` or `score`, its score is no number or not on the scale,
+            or the judge gives none.
         Exception: Raised by the judge.
 
     Example:
@@ -775,10 +776,17 @@ async def agreement(judge: Any, rows: Iterable[Mapping[str, Any]]) -> Agreement:
     """
     reward, cases, people = reward_from(judge), [*rows], list[float]()
     for index, row in enumerate(cases):
+        if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+            got = f"rows[{index}] is {row!r:.60}"
+            raise DataError(f"agreement: {got}; write a mapping, {{'outputs': ..., 'score': ...}}.")
         if "outputs" not in row or "score" not in row:
             raise DataError(f"agreement: rows[{index}] has {', '.join(row) or 'nothing'}; it needs outputs and score.")
         score = row["score"]
-        people.append(data.normalize_score(score, reward.scale) if isinstance(reward, LMAsJudge) else float(score))
+        people.append(
+            data.normalize_score(score, reward.scale)
+            if isinstance(reward, LMAsJudge)
+            else leaves.check_number(f"agreement: rows[{index}]: score", score, error=DataError)
+        )
     if not cases:
         raise DataError("agreement: there are no rows.")
     bound = reward.bound()

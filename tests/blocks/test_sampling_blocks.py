@@ -367,7 +367,7 @@ async def test_retry_runs_again_as_another_sample():
     [
         (lambda: sm.BestOf(len, 2, reward=value_of), "module is a builtin"),
         (lambda: sm.BestOf(sm.Identity(), 0, reward=value_of), "n must be .*, got 0"),
-        (lambda: sm.BestOf(sm.Identity(), 2, reward=3), "reward is a int"),
+        (lambda: sm.BestOf(sm.Identity(), 2, reward=3), "reward is 3"),
         (lambda: sm.BestOf(sm.Identity(), 2, reward=value_of, threshold="x"), "threshold must be .*, got 'x'"),
         (lambda: sm.BestOf(sm.Identity(), 2, reward=value_of, treshold=1), "Did you mean 'threshold'"),
         (lambda: sm.Majority(sm.Identity(), 2, field=3), "field is 3"),

@@ -266,7 +266,7 @@ def test_without_a_terminal_the_question_is_shown_with_the_line_that_answers_it(
         ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    assert "'Sure?': add --run DIR, then synmod runs . answer DIR" in done.stderr
+    assert "'Sure?': add --run DIR, and this line shows the command that answers it" in done.stderr
 
 
 def test_the_command_is_light():

@@ -123,6 +123,8 @@ async def test_a_frontier_takes_known_names_alone():
     _, history = await fit(GridSearch(only=["language_model"]), 0, count=4)
     with pytest.raises(ArgumentError, match="Did you mean 'cost_usd'"):
         history.frontier("score", "cost_usb")
+    with pytest.raises(sm.ArgumentError, match=r"pick: cost_usd must be a number"):
+        history.pick(cost_usd="cheap")
     assert history.pick().score == max(point.means["score"] for point in history.frontier())
     lm = FunctionLM(lambda request: {"answer": "yes"})
     trainer = Trainer(sm.Generator({"answer": str}, language_model=lm, seed=sm.Choice([1, 2])), reward=is_right)

@@ -63,7 +63,8 @@ async def test_a_saved_program_has_its_name(tmp_path):
     index = sm.HybridIndex(Fixed("a", "x"), Fixed("b", "y"), name="docs")
     path = sm.save(sm.Retrieve(index), tmp_path / "p.json")
     assert (await sm.load(path, indexes={"docs": index})(Question(question="q")))["passages"][0]["id"] == "x"
-    with pytest.raises(sm.ConfigError, match="loaded by its name alone"):
+    assert repr(index).startswith("HybridIndex(") and repr(index).endswith(", name='docs')")
+    with pytest.raises(sm.ConfigError, match=r"loaded by its name alone.*'docs': HybridIndex\(\.\.\.\)"):
         await sm.load(path)(Question(question="q"))
 
 

@@ -43,7 +43,7 @@ async def test_a_reward_gets_what_its_parameters_name(reward, asks_for):
     [
         (lambda output: 1, "'output'.*Did you mean 'outputs'"),
         (lambda target: 1, "'target'.*it may take inputs, outputs, y_pred"),
-        (3, "is a int"),
+        (3, "is 3"),
         (min, "cannot be read"),
     ],
 )

@@ -638,6 +638,8 @@ async def test_faults_of_recorded_calls(traffic, tmp_path):
     assert "line 21, line 23: it is neither a record of a Recorder nor a trace." in str(caught.value)
     with pytest.raises(sm.DataError, match="It has 7"):
         await sm.load_examples([{**rows[0], "event": "call_end", "name": 7}], module="a")
+    with pytest.raises(sm.DataError, match="It has 0, sort"):
+        await sm.load_examples([{**rows[0], "event": "call_end", "path": "0", "name": "sort"}], module="a")
     (tmp_path / "b.jsonl").write_text("")
     with pytest.raises(sm.DataError, match="It has no calls"):
         await sm.load_examples(tmp_path / "b.jsonl", module="desk")

@@ -330,7 +330,7 @@ async def test_agreement_with_people_is_that_of_hand():
     assert (result.n, result.table[1.0, 1.0], result.table[0.0, 1.0]) == (20, 8, 4)
     judge = R.LMAsJudge(ScriptedLM([{"critique": "", "score": 4}] * 2), scale=sm.Rating)
     assert (await R.agreement(judge, [{"outputs": "a", "score": 4}, {"outputs": "b", "score": 4}])).kappa == 1.0
-    for wrong in ([], [{"outputs": "a"}], [{"score": 1}]):
+    for wrong in ([], [{"outputs": "a"}], [{"score": 1}], [("a", 1)], "rows.jsonl", [{"outputs": "a", "score": "b"}]):
         with pytest.raises(sm.DataError, match="agreement"):
             await R.agreement("exact_match", wrong)
 
