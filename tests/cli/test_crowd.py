@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 from collections import Counter
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def kept_by(process):
 
 async def test_a_crowd(shop):
     """Everybody who stays gets an answer of their own, everybody is counted, and the server keeps nothing."""
+    least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(least, min(4 * COUNT, most)), most))
     with served("wait.json", "--queue", str(COUNT)) as (address, process):
         port = int(address.rpartition(":")[2])
         ask(address, "/call", {"text": "0"})
