@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_S: Final = 1.0
 """How often waiting runs are looked at: another process may have answered."""
+_HELD: Final = {""}
+"""The questions of a run that another process drives: no look finds them, so that it is tried again."""
 _MOST_EVENTS: Final = 10_000
 _DIGITS: Final = 18
 
@@ -40,11 +42,12 @@ def record_of(folder: Path, state: str = "") -> dict[str, Any]:
     run = Run(folder)
     request: Any = json.loads(_read(folder / "request.json") or b"{}")  # missing for one that no server has begun
     result: Any = json.loads(_read(folder / "result.json") or b"{}")
-    is_open = not result and (folder / "journal.db").exists()
-    questions = [question.to_json() for question in run.waiting] if is_open else []
+    questions, usage = list[Any](), None
+    if not result and (folder / "journal.db").exists():
+        with suppress(errors.RunError):  # a damaged journal was moved aside meanwhile
+            questions, usage = [question.to_json() for question in run.waiting], vars(run.usage)
     state = state or ("queued" if request else "begun")
     state = "waiting" if questions and state != "running" else state
-    usage = vars(run.usage) if is_open else None
     about = {"id": folder.name, "program": request.get("program"), "created": request.get("created")}
     return {**about, "state": state, "outputs": None, "problem": None, "usage": usage, **result, "questions": questions}
 
@@ -140,9 +143,10 @@ class DurableRuns:
         answered = list[str]()
         for run_id, questions in [*self._waiting.items()]:
             folder = self.folder / run_id
-            with suppress(FileNotFoundError):  # the log of one that has just been closed
+            with suppress(FileNotFoundError, errors.RunError):  # a file that has just gone: at the next look
                 stamp = [file.stat().st_mtime_ns for file in folder.glob("journal.db*")]
-                if stamp != stamps.get(run_id) and {question.id for question in Run(folder).waiting} != questions:
+                is_new = stamp != stamps.get(run_id) or questions == _HELD
+                if is_new and {question.id for question in Run(folder).waiting} != questions:
                     answered.append(run_id)
                 stamps[run_id] = stamp
         return answered
@@ -183,7 +187,7 @@ class DurableRuns:
         except Exception as error:  # noqa: BLE001  # each becomes the result of the run
             is_held = isinstance(error, errors.RunError) and not isinstance(error, errors.JournalError)
             if live.state == "queued" and is_held:  # by another process
-                self._waiting[run_id] = {""}
+                self._waiting[run_id] = _HELD
             else:
                 problem = refusal_of(error, run_id, budgets).problem(run_id)
                 await self._end(run_id, {"state": "failed", "problem": problem})

@@ -104,6 +104,21 @@ async def test_equal_keys_are_one_run(tmp_path):
     await close(app)
 
 
+async def test_a_run_that_another_process_holds_is_tried_again(tmp_path, monkeypatch):
+    """As often as it takes, though nothing in its folder changes."""
+    monkeypatch.setattr("synmod.serving.durable_runs._LOOK_S", 0.01)
+    app = sm.serve(Clerk([], name="clerk"), runs=tmp_path)
+    run_id = (await post(app, "/runs", {"text": "x"})).json["id"]
+    question = (await wait_for(app, run_id, "waiting"))["questions"][0]
+    async with sm.durable(tmp_path / run_id):
+        await post(app, f"/runs/{run_id}/answers", {question["id"]: True})
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+            assert (await get(app, f"/runs/{run_id}")).json["state"] == "queued"
+    assert (await wait_for(app, run_id, "done"))["outputs"] == {"text": "draft sent"}
+    await close(app)
+
+
 async def test_a_run_whose_journal_is_damaged_fails(tmp_path, caplog):
     """It would pay and act again; the reason is in the log."""
     calls = []
