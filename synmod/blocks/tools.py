@@ -136,6 +136,8 @@ class Tool(Module):
             )
         super().__init__(name=called, description=description, trainable=trainable, hooks=hooks)
         self.fn: Any = checks.function("Tool", "fn", cast("Any", fn))
+        if isinstance(approve, str) and approve != "ask":
+            raise errors.ConfigError(f"Tool: approve is {approve!r:.100}; write a function, or 'ask' to ask a person.")
         self.approve = approve if approve in (None, "ask") else checks.function("Tool", "approve", approve)
         if once:
             self.once = True

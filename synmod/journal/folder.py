@@ -144,8 +144,8 @@ class Run:
             JournalError: It cannot be written.
         """
         with self._records() as records:
-            if call.key not in {known.key for known in _calls(records) if not known.ended}:
-                raise RunError(f"{self.path}: {call} is not a call that began and did not end; see Run.calls.")
+            if getattr(call, "key", None) not in {known.key for known in _calls(records) if not known.ended}:
+                raise RunError(f"{self.path}: {call!r} is not a call that began and did not end; see Run.calls.")
             note = {name: getattr(call, name) for name in ("path", "kind", "name", "arguments")}
             note["when"] = wall_time()
             self._change(records, {f"{CALL}{call.key}": {**note, "value": {"settled": frozen(result)}}})

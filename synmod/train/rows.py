@@ -1,6 +1,6 @@
 """Rows of a data set: the inputs and the target of a program, and which fields of a row are which."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -320,7 +320,8 @@ class Columns:
             inputs = as_json(inputs)
         if isinstance(inputs, Mapping):
             fields = cast("Mapping[Any, Any]", inputs)
-            return self.example(self._record(fields)) if self._is_record(fields) else self._split(fields, target)
+            record = {self._rename.get(name, name): value for name, value in fields.items()} if self._rename else fields
+            return self.example(self._record(record)) if self._is_record(record) else self._split(fields, target)
         if target is _ABSENT and isinstance(inputs, str) and len(self._fields) == 1 and self._single is not None:
             return Example(None, self._wrap(inputs))
         if target is _ABSENT:
@@ -464,7 +465,7 @@ class Columns:
                 rename = f" Rename it: sm.load_examples(rename={{{twin!r}: {name!r}}})." if twin else ""
                 names = ", ".join(map(repr, fields)) or "none"
                 form = _row_form(fields, {name: fields_of(symbol) for name, symbol in self._symbols.items()})
-                remedy = form or did_you_mean(name, fields) + rename
+                remedy = form or _record_form(fields) or did_you_mean(name, fields) + rename
                 raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
     def _wrap(self, inputs: Any) -> Any:
@@ -507,6 +508,13 @@ def _row_form(columns: Iterable[str], parts: Mapping[str, Mapping[str, Any]]) ->
             if column in fields and column not in parts:
                 return f" A row has a column per input and output: write {{{name!r}: {{{column!r}: ...}}, ...}}."
     return ""
+
+
+def _record_form(columns: Container[str]) -> str:
+    """Return how a row that was recorded, or an Example as JSON, is read; `""` if it is neither."""
+    if "call_id" in columns:
+        return " The calls of a Recorder are read by module=, the name or path of one."
+    return ' A target beside "inputs" is "target", as in {"inputs": ..., "target": ...}.' if "inputs" in columns else ""
 
 
 _ABSENT: Final = object()

@@ -426,6 +426,7 @@ def call_back(fn: Callable[[int], int]):
         (lambda: sm.Tool(lambda: 1, name="x", timeout_s=0), "positive"),
         (lambda: sm.Tool(lambda: 1, name="x", timeout_s="1"), "timeout_s"),
         (lambda: sm.Tool(lambda: 1, name="x", approve=3), "approve"),
+        (lambda: sm.Tool(lambda: 1, name="x", approve="Ask"), "or 'ask' to ask a person"),
         (lambda: sm.Tool(lambda lock: 1, name="x", parameters={"type": "string"}), "object"),
     ],
 )

@@ -570,8 +570,9 @@ async def test_a_run_that_may_have_run_is_not_repeated(tmp_path, way):
     assert (call.name, call.ended, RAN) == ("pay", False, ["a"])
     if way == "settle":
         run.settle(call, "paid by hand")
-        with pytest.raises(sm.RunError, match="began and did not end"):
-            run.settle(call, "again")
+        for other in (call, "pay"):
+            with pytest.raises(sm.RunError, match="began and did not end"):
+                run.settle(other, "again")
         assert (await main(tool))["result"] == "paid by hand"
         assert RAN == ["a"]
     else:

@@ -124,6 +124,17 @@ async def test_sources_give_equal_rows(source):
     assert (row.inputs["text"], row.target) == ("t", {"label": "a", "score": 1.5})
 
 
+async def test_records_are_told_how_they_are_read(tmp_path):
+    """A row of inputs and outputs, which rename= makes an Example, and an event of a Recorder."""
+    row = {"inputs": {"text": "t"}, "outputs": {"label": "a", "score": 1.5}}
+    with pytest.raises(sm.DataError, match='A target beside "inputs" is "target"'):
+        await sm.load_examples([row], program=program())
+    (example,) = await sm.load_examples([row], program=program(), rename={"outputs": "target"})
+    assert (example.inputs["text"], example.target) == ("t", {"label": "a", "score": 1.5})
+    with pytest.raises(sm.DataError, match="read by module="):
+        await sm.load_examples([{"event": "call_begin", "call_id": "1"}], program=program())
+
+
 async def test_files_give_equal_rows(tmp_path):
     """CSV cells are read by the schema of their field."""
     (tmp_path / "a.json").write_text(json.dumps([ROW]))
