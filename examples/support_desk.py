@@ -116,7 +116,7 @@ async def train(optimizer, tickets, budget):
     spent = history.spent
     print(f"\n{type(optimizer).__name__}: {spent.rollouts} of {budget} rollouts, {spent.lm_calls:,} model calls,")
     print(f"{spent.tokens:,} tokens, ${spent.cost_usd or 0:.2f}, {spent.seconds:.1f} s. It changed:")
-    print("\n".join(line[:COLUMNS] for line in history.diff().splitlines()))
+    print("\n".join(line[:COLUMNS] for line in history.diff().splitlines()) or "nothing")
 
 
 async def main(options, path):
@@ -141,7 +141,9 @@ async def main(options, path):
     with sm.trace() as trace:
         answer = await desk(urgent)
     trace.to_html(path.with_name("desk_trace.html"))
-    print(f"\n{textwrap.fill(urgent['text'], COLUMNS)}\n{answer.prettify_json()}\n\n{trace}")
+    print(f"\n{textwrap.fill(urgent['text'], COLUMNS)}")
+    print(*(textwrap.fill(line, COLUMNS) for line in answer.prettify_json().splitlines()), sep="\n")
+    print(f"\n{trace}")
     print("the same as a page: out/desk_trace.html")
     here = [result.outputs.get_json() for result in after.results]
     model = ["--model", options.model, *(["--api-base", options.api_base] if options.api_base else [])]

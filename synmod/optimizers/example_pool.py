@@ -141,15 +141,13 @@ class ExamplePool(NamedTuple):
         return state.replace(changes)
 
     def with_row(self, state: State, row: str, most: int, rng: Random) -> State:
-        """Return a State with the entries of one more row: where there is no room, in the place of others.
-
-        Those are drawn, if possible from the ones with the same answer: the set keeps its answers and their order.
+        """Return a State with the entries of one more row: where there is no room, in the places of drawn ones.
 
         Args:
             state: What is changed.
             row: Has entries, which the State does not show.
             most: Entries per Variable at most.
-            rng: Draws the places, the same numbers for every Variable.
+            rng: Draws the same places for every Variable.
         """
         draws = [rng.random() for _ in range(most)]
         changes: dict[str, Json] = {}
@@ -163,16 +161,9 @@ class ExamplePool(NamedTuple):
                 if len(examples) < most:
                     examples.append(value)
                 else:
-                    examples[_place(examples, value, draw)] = value
+                    examples[int(draw * len(examples))] = value
             changes[path] = examples
         return state.replace(changes)
-
-
-def _place(examples: Sequence[Any], value: Any, draw: float) -> int:
-    """Return the place of an example, drawn from those with the answer of a value, else from all."""
-    alike = [place for place, example in enumerate(examples) if json_equal(example["outputs"], value["outputs"])]
-    places = alike or range(len(examples))
-    return places[int(draw * len(places))]
 
 
 # -- where entries come from -------------------------------------------------------------------------------------------

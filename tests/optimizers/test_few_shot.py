@@ -50,26 +50,24 @@ def test_a_random_set_has_every_answer_that_fits():
     assert len(set(drawn)) == 40
 
 
-def test_one_more_example_takes_the_place_of_one_with_its_answer():
-    """So a full set keeps its answers and their order; without one any gives way, and where there is room none."""
+def test_one_more_example_takes_the_place_of_a_drawn_one():
+    """So the order of the others stays as it is balanced; where there is room, none gives way."""
     task = tickets(0)
-    rows = {str(number): of_task(row) for number, row in enumerate(task.train)}
-    pool = ExamplePool.of({EXAMPLES: rows.items()})
-    answers = {row: entry["outputs"]["desk"] for row, entry in rows.items()}
-    firsts = {answer: row for row, answer in reversed(answers.items())}
-    new = next(row for row, answer in answers.items() if row not in firsts.values())
+    rows = {str(number): of_task(row) for number, row in enumerate(task.train[:5])}
+    pool, full = ExamplePool.of({EXAMPLES: rows.items()}), [rows[row] for row in "0123"]
 
-    def swapped(shown, most, draw=0):
-        state = pool.with_rows(sm.state(task.program), shown, most)
-        return list(pool.with_row(state, new, most, random.Random(draw))[EXAMPLES].value)
+    def with_the_fifth(most, draw):
+        state = pool.with_rows(sm.state(task.program), "0123", most)
+        return list(pool.with_row(state, "4", most, random.Random(draw))[EXAMPLES].value)
 
-    full = [rows[row] for row in firsts.values()]
-    place = list(firsts).index(answers[new])
-    assert swapped(firsts.values(), len(full)) == [*full[:place], rows[new], *full[place + 1 :]]
-    others = [row for answer, row in firsts.items() if answer != answers[new]]
-    assert swapped(others, len(full)) == [*(rows[row] for row in others), rows[new]]
-    places = {swapped(others, len(others), draw).index(rows[new]) for draw in range(40)}
-    assert places == set(range(len(others)))
+    assert with_the_fifth(5, 0) == [*full, rows["4"]]
+    places = set()
+    for draw in range(40):
+        examples = with_the_fifth(4, draw)
+        place = examples.index(rows["4"])
+        assert examples == [*full[:place], rows["4"], *full[place + 1 :]]
+        places.add(place)
+    assert places == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
