@@ -500,8 +500,7 @@ def _pause(call: ModelCall, error: errors.ModelError, failures: int) -> float | 
         if not model.is_awaited:  # once, however many calls wait
             model.is_awaited = True
             _LOG.warning("%s: %s. Waiting for it, for up to %.3g s.", model.model, error.args[0], max(left, 0))
-    if error.recorded:
-        call.most_requests += 1
+    call.most_requests += error.recorded  # which is no request of this process
     if call.requests >= call.most_requests:
         return None
     seconds = error.retry_after_s
