@@ -5,6 +5,7 @@ import contextlib
 import gc
 import itertools
 import os
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # Packages are compiled once, when they are first imported, also for the processes that tests start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell lets what it runs in the background ignore Ctrl-C, which tests send to the processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure; the run that guards main draws the same examples each time, others draw new ones.
 settings.register_profile(
