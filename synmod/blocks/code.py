@@ -333,15 +333,14 @@ class _CodeRun:
             outcome = await sandbox.run(f"{_plain_code(code)}\nNone")
             self._end.set()
 
-        try:
-            async with aio.task_group() as group:
-                self._group = group
-                group.start_soon(run)
+        async with aio.task_group() as group:
+            self._group = group
+            group.start_soon(run)
+            try:
                 await self._end.wait()
-                self._group = None
-                group.cancel()
-        finally:
-            self._group = None  # a call that the worker made before its end, and that arrives now, does nothing
+            finally:
+                self._group = None  # a call that the worker made before its end, and that arrives now, does nothing
+            group.cancel()
         return outcome
 
     async def use(self, text: str) -> str:

@@ -1,10 +1,12 @@
 """Code and CodeAct: what code computes, what it calls, what the model reads of it, and what ends a run."""
 
 import asyncio
+import json
 
 import pytest
 
 import synmod as sm
+from synmod.blocks.code import _CodeRun
 from synmod.testing import FunctionLM, ScriptedLM
 
 
@@ -221,6 +223,28 @@ async def test_the_end_of_a_run_is_the_end_of_its_tools():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended[2:] in ([], ["c"])
+
+
+async def test_a_call_that_arrives_after_a_cancellation_does_nothing():
+    """Not even the answer, which would wait for the end of a run that waits for it."""
+    act, _ = agent("")
+    run, replies = _CodeRun(act, None), []
+
+    class Leaving:
+        async def run(self, _code):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                replies.append(await run.use(json.dumps(["answer", [1], {}])))
+
+    task = asyncio.create_task(run.piece(Leaving(), ""))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task}, timeout=10)
+    assert task.cancelled()
+    assert replies == ["{}"]
+    assert run.answer is None
 
 
 async def test_no_answer_is_a_limit_error_with_the_messages():
