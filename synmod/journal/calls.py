@@ -159,6 +159,7 @@ class CallRecording:
         return error
 
     async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
+        self._has_begun = False  # the function has run: if its result cannot be written, it may not run again
         note: dict[str, Any] = {**self._place, "when": wall_time(), "value": frozen(value, _DEEPEST)}
         if usage is not NO_USAGE:
             note["usage"] = frozen_dict(used_of(usage))

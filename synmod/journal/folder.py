@@ -250,8 +250,7 @@ class Run:
                         raise
                 journal.drop_questions()
             finally:
-                with aio.shield(1.0):
-                    await records.aclose()
+                records.close()  # at once: what still runs must not begin anything that is not written down
 
     def _check(self, identity: Mapping[str, Json], state: str, is_own: bool) -> None:
         """Write the program and settings that the run belongs to, or compare them with those in the folder.
