@@ -185,16 +185,21 @@ class Cache:
         """
         _check_key(key)
 
-        database = self._database
-        if database is None or database.process != os.getpid():
-            database = self._open() if self.path is None else await aio.to_thread(self._open, limiter=self._one_writer)
-        try:
-            with database.reading:  # an open statement of another thread would show an older state of the file
-                row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
-        except (sqlite3.Error, UnicodeError) as error:
-            if _is_damage(error):  # else: busy, closed in the meantime, or a row whose text is damaged
-                await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
-            return None
+        row = None
+        for _ in range(2):  # once more, if it was closed in the meantime: an entry that is there is not missing
+            database = self._database
+            if database is None or database.process != os.getpid():
+                database = self._open() if self.path is None else await self._open_in_thread()
+            try:
+                with database.reading:  # an open statement of another thread would show an older state of the file
+                    row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
+                break
+            except sqlite3.ProgrammingError:
+                await self._open_in_thread()
+            except (sqlite3.Error, UnicodeError) as error:
+                if _is_damage(error):  # else: busy, or a row whose text is damaged
+                    await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
+                break
         if row is None:
             return None
         value = _read(row[0])
@@ -241,6 +246,10 @@ class Cache:
             else:
                 self._write()
         return entry.is_stored
+
+    async def _open_in_thread(self) -> _Database:
+        """Return the connections of this process, as soon as no thread opens or closes them."""
+        return await aio.to_thread(self._open, limiter=self._one_writer)
 
     async def _write_in_thread(self) -> None:
         """Write in a thread, so that waiting for the disk does not block the event loop."""

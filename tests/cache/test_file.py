@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -516,3 +517,26 @@ async def test_a_cancelled_keep_leaves_no_other_waiting(tmp_path):
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert [result is True for result in done] == [n != victim for n in range(3)]
         await cache.aclose()
+
+
+async def test_an_entry_that_is_there_is_found_while_the_file_is_closed(tmp_path):
+    """A thread that closes the file does not make it empty: the file is opened again."""
+    cache, is_closed, may_end = Cache(tmp_path / "cache.db", shared=False), threading.Event(), threading.Event()
+    await cache.keep("k", {"v": 1})
+    close_connections = cache._finalizer
+
+    def close_slowly():
+        close_connections()
+        is_closed.set()
+        may_end.wait(10)
+
+    cache._finalizer = close_slowly
+    thread = threading.Thread(target=cache.close)
+    thread.start()
+    await asyncio.to_thread(is_closed.wait, 10)
+    finding = asyncio.create_task(cache.find("k"))
+    await asyncio.sleep(0)
+    may_end.set()
+    assert await finding == {"v": 1}
+    thread.join()
+    cache.close()
