@@ -171,7 +171,7 @@ class Cache:
     async def find(self, key: str, *, ttl_s: float | None = None) -> FrozenDict | None:
         """Return the JSON object under a key.
 
-        Waits only if the file is not open yet; not a cancellation point otherwise.
+        Waits only if the file is not open yet, or is being closed; not a cancellation point otherwise.
 
         Args:
             key: A short ASCII text, such as `key_of` returns.
@@ -184,7 +184,6 @@ class Cache:
             ArgumentError: The key is not an ASCII text.
         """
         _check_key(key)
-
         row = None
         for _ in range(2):  # once more, if it was closed in the meantime: an entry that is there is not missing
             database = self._database
