@@ -351,7 +351,7 @@ def jobs_paid_twice(server):
 )
 async def test_no_line_is_paid_twice_however_often_it_is_killed(kind, work, kills, tmp_path):
     """Killed at random moments and started again: the jobs go on, the same line finds them; the result is the same."""
-    server = Learner(kind, looks=20 if work == "evaluate" else 3)
+    server = Learner(kind, looks=100 if work == "evaluate" else 3)  # half of the kills come within as many requests
     child, printed = Child(server, tmp_path / "run", work), None
     async with server:
         lm = server.model()
