@@ -15,24 +15,26 @@ from synmod.scope import Usage
 from .prompts import WORD
 
 _DIMENSIONS: Final = 256
+_LENGTHS: Final = (3, 4, 5, 6)  # of subwords
 
 
 class HashAdapter:
     """The adapter of `embedded/hash`: texts that share words or parts of words have similar vectors.
 
-    Each word, and each 3-gram and 4-gram of its characters, adds 1 or -1 to one of 256 numbers, chosen by its hash. The
-    vector is normalised; that of a text without words is zero. Vectors are the same in every process.
+    Each distinct word, and each of its subwords of 3 to 6 characters, adds 1 or -1 to one of 256 numbers, chosen by its
+    hash. The vector is normalised; that of a text without words is zero. Vectors are the same in every process.
 
     Example:
         >>> first, second = sm.run(sm.EmbeddingModel("embedded/hash")(["a red car", "A red car!"])).vectors
         >>> first == second
         True
 
-    Source: feature hashing (Weinberger et al. 2009); differs: BLAKE2b, so that vectors are the same on every platform.
+    Source: the subwords of fastText (Bojanowski et al. 2017), feature hashing with signs (Weinberger et al. 2009);
+    differs: nothing is learned.
     """
 
     name = "embedded"
-    version = 1
+    version = 2
 
     async def send(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Embed the texts of a request, and yield to other tasks after each.
@@ -46,7 +48,7 @@ class HashAdapter:
         tokens = 0
         for text in request.texts:
             words, sums = WORD.findall(text.casefold()), [0] * _DIMENSIONS
-            for word in words:
+            for word in set(words):
                 for place, sign in _terms(word):
                     sums[place] += sign
             length = math.sqrt(sum(number * number for number in sums)) or 1.0
@@ -58,8 +60,8 @@ class HashAdapter:
 
 @lru_cache(maxsize=20_000)
 def _terms(word: str) -> list[tuple[int, int]]:
-    """Return (place, 1 or -1) for a word and each of its 3-grams and 4-grams, which include its ends."""
+    """Return (place, 1 or -1) for a word and each of its subwords, which include its ends."""
     ended = f"<{word}>"
-    grams = [ended[at : at + length] for length in (3, 4) for at in range(len(ended) - length + 1)]
-    digests = [blake2b(part.encode(), digest_size=2).digest() for part in (word, *grams)]
-    return [(digest[0], 1 if digest[1] & 1 else -1) for digest in digests]
+    subwords = [ended[at : at + length] for length in _LENGTHS for at in range(len(ended) - length + 1)]
+    numbers = [int.from_bytes(blake2b(part.encode(), digest_size=8).digest()) for part in (word, *subwords)]
+    return [(number % _DIMENSIONS, 1 if number >> 8 & 1 else -1) for number in numbers]

@@ -47,7 +47,7 @@ class VectorIndex(StoredIndex):
     Source: exhaustive search, as in FAISS's flat index; differs: in a SQLite file.
     """
 
-    _format = 201
+    _format = 202
     _schema = (PASSAGE_TABLE, "CREATE TABLE about (model TEXT, numbers INTEGER)")
 
     def __init__(

@@ -77,8 +77,8 @@ def test_hashed_vectors_have_length_one_and_a_cosine_in_range(one, other):
 
 
 def test_hashed_vectors_are_near_for_texts_that_share_words():
-    """Shared words count, and so do shared parts of words; case and punctuation do not."""
-    texts = ["The red car is fast.", "the red CAR is fast", "red cars", "deep blue sea"]
+    """Shared words count, and so do shared parts of words; case, punctuation and repetition do not."""
+    texts = ["The red car is fast.", "the red CAR is fast, fast", "red cars", "deep blue sea"]
     same, equal, near, far = sm.run(sm.EmbeddingModel("embedded/hash")(texts)).vectors
 
     def cosine(a, b):
