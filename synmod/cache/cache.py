@@ -38,6 +38,7 @@ _SCHEMA: Final = (
 )
 _COUNT_AGAIN: Final = ("DELETE FROM total", "INSERT INTO total SELECT coalesce(sum(max(size, 0)), 0) FROM entry")
 _PUT: Final = "INSERT INTO entry VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entry), ?)"
+_FIND: Final = "SELECT body, made FROM entry WHERE key = ?"
 _LIST: Final = "SELECT key, body FROM entry WHERE key BETWEEN ? AND ? ORDER BY used"
 _USE: Final = "UPDATE entry SET used = (SELECT max(used) + 1 FROM entry) WHERE key = ?"
 _PAIRS: Final = (  # a text of damaged bytes is read as well
@@ -182,6 +183,7 @@ class Cache:
 
         Raises:
             ArgumentError: The key is not an ASCII text.
+            OSError: Another program keeps a file busy that is not `shared`, or it cannot be read.
         """
         _check_key(key)
         row = None
@@ -191,13 +193,15 @@ class Cache:
                 database = self._open() if self.path is None else await self._open_in_thread()
             try:
                 with database.reading:  # an open statement of another thread would show an older state of the file
-                    row = database.reader.execute("SELECT body, made FROM entry WHERE key = ?", (key,)).fetchone()
+                    row = database.reader.execute(_FIND, (key,)).fetchone()
                 break
             except sqlite3.ProgrammingError:
                 await self._open_in_thread()
             except (sqlite3.Error, UnicodeError) as error:
-                if _is_damage(error):  # else: busy, or a row whose text is damaged
+                if _is_damage(error):
                     await aio.to_thread(self._set_aside, database, error, limiter=self._one_writer)
+                elif not self.shared and hasattr(error, "sqlite_errorcode"):  # busy; not a row whose text is damaged
+                    row = await aio.to_thread(self._read_patiently, key, limiter=self._one_writer)
                 break
         if row is None:
             return None
@@ -245,6 +249,14 @@ class Cache:
             else:
                 self._write()
         return entry.is_stored
+
+    def _read_patiently(self, key: str) -> Any:
+        """Return a row, for which this waits as long as for a commit (OSError: in vain)."""
+        try:
+            with self._lock:
+                return self._open().writer.execute(_FIND, (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise OSError(f"{self.path}: {error}") from error
 
     async def _open_in_thread(self) -> _Database:
         """Return the connections of this process, as soon as no thread opens or closes them."""

@@ -32,7 +32,7 @@ from synmod.leaves import (
 from synmod.scope import NO_USAGE, Question, Usage
 
 from .calls import BEGUN, CALL, Part
-from .journal import Journal, sum_paid, unwritable, usage_of, used_of
+from .journal import Journal, sum_paid, unusable, usage_of, used_of
 
 _FORMAT: Final = "synmod-run/1"
 
@@ -211,7 +211,7 @@ class Run:
         try:
             records.change({key: scrub_json(note) for key, note in put.items()}, remove)
         except OSError as error:
-            raise unwritable(self._file, error) from error
+            raise unusable(self._file, error) from error
 
     @asynccontextmanager
     async def open_journal(

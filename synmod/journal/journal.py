@@ -139,23 +139,39 @@ class Journal:
         return self._noted[id(schema)][1]
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
-        """Return a note."""
-        return None if self._records is None else await self._records.find(key)
+        """Return a note.
+
+        Raises:
+            JournalError: Another program keeps the file busy, or the block has ended.
+        """
+        if self._records is None:
+            return None
+        self._check_open(self._records)
+        try:
+            return await self._records.find(key)
+        except OSError as error:
+            raise unusable(self._records.path, error, "read") from error
 
     async def write(self, key: str, note: dict[str, Any]) -> None:
         """Write a note.
 
         Raises:
-            JournalError: It cannot be written.
+            JournalError: It cannot be written, or the block has ended.
         """
         if self._records is None:
             return
+        self._check_open(self._records)
         is_kept = await self._records.keep(key, scrub_json(note))
-        is_held = self._lock is None or os.fstat(self._lock.fileno()).st_nlink > 0
+        is_held = self._lock is None or self._lock.closed or os.fstat(self._lock.fileno()).st_nlink > 0
         if not (is_kept and is_held):
             fault = None if is_kept else self._records.fault
             why = "its lock file was removed, and another process may write to it" if is_kept else fault or "not kept"
-            raise unwritable(self._records.path, why) from fault
+            raise unusable(self._records.path, why) from fault
+
+    def _check_open(self, records: Cache) -> None:
+        """Raise JournalError once the block has ended: another process may hold the folder."""
+        if self._lock is not None and self._lock.closed:
+            raise unusable(records.path, "its block has ended before this call; wait inside for all that it starts")
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete notes, in place.
@@ -165,10 +181,11 @@ class Journal:
         """
         if self._records is None:
             return
+        self._check_open(self._records)
         try:
             self._records.change({}, keys)
         except OSError as error:
-            raise unwritable(self._records.path, error) from error
+            raise unusable(self._records.path, error) from error
 
     def refuse_damage(self) -> None:
         """Refuse to go on where the file was found damaged: what it recorded would be done again.
@@ -192,10 +209,10 @@ class Journal:
                 self.remove(stale)
 
 
-def unwritable(path: object, why: object) -> JournalError:
-    """Return the error for a journal that cannot be written."""
+def unusable(path: object, why: object, use: str = "written") -> JournalError:
+    """Return the error for a journal that cannot be written, or read."""
     return JournalError(
-        f"{path}: the journal cannot be written: {why}. Mend that or make room, and run the same line again: what is "
+        f"{path}: the journal cannot be {use}: {why}. Mend that or make room, and run the same line again: what is "
         "in the journal is not paid for again."
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -609,6 +610,56 @@ async def test_a_run_out_of_time_may_have_run(tmp_path):
             async with sm.durable(tmp_path / "broken"):
                 await sm.Tool(broken, once=True)(text="b")
     assert RAN == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_run_beside_the_end_of_its_block(tmp_path, has_begun):
+    """A tool that outlives the block does not begin any more, and may run next time; one that has begun may not."""
+    arrived, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_):
+        arrived.set()
+        return await may_go_on.wait()
+
+    async def pay_slowly(text: str) -> str:
+        """Pay."""
+        RAN.append(text)
+        return str(await wait()) if has_begun else "paid"
+
+    async with sm.durable(tmp_path):
+        tool = sm.Tool(pay_slowly, once=True, approve=None if has_begun else wait)
+        task = asyncio.create_task(tool(text="a"))
+        await arrived.wait()
+    may_go_on.set()
+    with pytest.raises(sm.JournalError, match="block has ended"):
+        await task
+    assert RAN == ["a"] * has_begun
+    async with sm.durable(tmp_path):
+        with pytest.raises(sm.ToolError, match="may have run") if has_begun else nullcontext():
+            await sm.Tool(pay_slowly, once=True)(text="a")
+    assert RAN == ["a"]
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+async def test_a_busy_journal_is_not_an_empty_one(tmp_path, monkeypatch, is_ended):
+    """While another program locks the file, a run that is recorded, or began, is not made again."""
+    monkeypatch.setattr("synmod.cache.database._use_wal", lambda connection: None)  # a file system that has no WAL
+    monkeypatch.setattr("synmod.cache.database._WAIT_S", 0.0)
+    tool = sm.Tool(pay, once=True)
+    if is_ended:
+        async with sm.durable(tmp_path):
+            await tool(text="a")
+    else:
+        await cancel_inside(tmp_path, tool)
+    async with sm.durable(tmp_path):
+        other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sm.JournalError, match="cannot be read: .* locked"):
+            await tool(text="a")
+        other.close()
+        with nullcontext() if is_ended else pytest.raises(sm.ToolError, match="may have run"):
+            await tool(text="a")
+    assert RAN == ["a"]
 
 
 # -- forgetting --------------------------------------------------------------------------------------------------------
