@@ -27,6 +27,10 @@ class _Page(HTMLParser):
         self._in_heading = False
         self._skips = ""
 
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """Read `<![...]>` as a comment, as browsers do; of an unknown one, `HTMLParser` raises AssertionError."""
+        return self.parse_bogus_comment(i, bool(report))
+
     def handle_starttag(self, tag: str, attrs: Any) -> None:  # noqa: ARG002  # the method's signature
         """Begin a section, a line, or something to leave out."""
         if tag in ("script", "style"):

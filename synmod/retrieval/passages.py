@@ -19,6 +19,7 @@ Section = tuple[str, str]
 _TEXTS: Final = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm"})  # read in a folder
 _PAGES: Final = (".html", ".htm")
 _HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t]*#*\s*")
+_FRONT_MATTER: Final = re.compile(r"\A---\s*\n[\w-]+:.*?\n---[ \t\r]*(\n|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？])|\n\s*\n")
 _WORD_END: Final = re.compile(r"\s+")
@@ -28,7 +29,8 @@ def passages(source: Path | str, *, size: int = 800, overlap: int = 100) -> list
     r"""Cut a text, a file or a folder into passages for an index.
 
     A passage is a section below a heading of Markdown or HTML, or where that is longer than `size`, some of its
-    sentences. Nothing of the text is lost but white space between passages, and the tags, scripts and styles of HTML.
+    sentences. Nothing of the text is lost but white space between passages, the front matter of Markdown, and the tags,
+    scripts and styles of HTML.
     The id is a digest of file, heading and text: what has not changed is not added again.
 
     Args:
@@ -108,7 +110,7 @@ def _decode(content: bytes) -> str:
 def _markdown_sections(text: str) -> list[Section]:
     """Return the sections of Markdown; a `#` in a block of code is no heading."""
     sections, heading, lines, fence = list[Section](), "", list[str](), ""
-    for line in text.splitlines(keepends=True):
+    for line in _FRONT_MATTER.sub("", text).splitlines(keepends=True):
         if mark := _FENCE.match(line):
             fence = "" if fence == mark[1] else fence or mark[1]
         if not fence and (match := _HEADING.fullmatch(line)):

@@ -178,6 +178,16 @@ class HybridIndex(Index):
         best = sorted(scores, key=lambda key: -scores[key])[:k]
         return [passages[key].model_copy(update={"score": scores[key]}) for key in best]
 
+    async def get(self, id: str) -> Passage | None:  # noqa: A002  # the name of the field
+        """Return the passage with this id, as `KeywordIndex.get` does."""
+        return next((passage for passage in await self._in_all("get", id) if passage), None)
+
+    def __len__(self) -> int:
+        """Return the number of passages in the largest of the indexes, as `KeywordIndex` does."""
+        self.check_bound()
+        indexes: tuple[Any, ...] = self.indexes
+        return max(map(len, indexes))
+
     async def _in_all(self, method: str, *args: Any, **options: Any) -> list[Any]:
         """Return the results of one method of every index, which run at once."""
         self.check_bound()

@@ -55,7 +55,8 @@ async def test_both_indexes_are_filled_and_searched():
     assert {p.id for p in await index.search("a drink", where={"n": {"gt": 0}})} == {"sea", "car"}
     assert await index.remove(["tea"]) == 1
     assert await index.remove(where={"n": 2}) == 1
-    assert (len(words), len(meaning)) == (1, 1)
+    assert (len(words), len(meaning), len(index)) == (1, 1, 1)
+    assert ((await index.get("sea")).text, await index.get("tea")) == (TEXTS["sea"], None)
 
 
 async def test_a_saved_program_has_its_name(tmp_path):

@@ -40,6 +40,17 @@ def test_sections_begin_with_their_heading():
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_front_matter_is_not_text(end):
+    """A block of YAML at the very beginning is left out; a rule there, or a later one, is text."""
+    text = end.join(["---", "title: Tea", "tags:", "  - drink", "---", "# Tea", "A drink."])
+    assert [p.text for p in sm.passages(text)] == [end.join(["# Tea", "A drink."])]
+    assert sm.passages(end.join(["---", "title: Tea", "---"])) == []
+    for whole in (end.join(["---", "A drink: tea.", "---"]), f"Tea{end}{text}"):
+        assert "".join(p.text for p in sm.passages(whole)).startswith(whole.split()[0])
+        assert "---" in sm.passages(whole)[0].text
+
+
 def test_a_long_section_is_cut_between_sentences():
     """With the last sentence repeated where it is short enough."""
     text = "One is here. Two is here. Three is here. Four is here."
@@ -56,7 +67,7 @@ def test_a_folder_is_read(tmp_path):
     (tmp_path / "b" / "c.TXT").write_bytes("caf\u00e9".encode("latin-1"))
     (tmp_path / "d.html").write_text(
         "<title>T</title><style>p {}</style><p>One<br>two</p><script>no()</script>"
-        "<h2>Big <i>head</i></h2><p>a &amp; b</p>"
+        "<![x[]><h2>Big <i>head</i></h2><p>a &amp; b</p>"
     )
     (tmp_path / "e.py").write_text("no")
     (tmp_path / ".git" / "f.md").write_text("no")

@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import anyio
 import pytest
 
 import synmod as sm
@@ -102,6 +103,15 @@ async def test_a_long_query_is_ended(sql, path):
     """After `seconds`, with a word about it."""
     with pytest.raises(sm.ToolError, match=r"no result within 0\.05 s"):
         await sm.Table(path, seconds=0.05)(sql)
+
+
+async def test_a_locked_file_is_waited_for_as_long(path):
+    """Not for the five seconds of SQLite."""
+    table, other = sm.Table(path, seconds=0.01), sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sm.ToolError, match="locked"), anyio.fail_after(3):
+        await table("SELECT * FROM sale")
+    other.close()
 
 
 async def test_a_long_result_is_refused(path):
