@@ -16,9 +16,9 @@ from synmod.scope import Usage
 WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _RULE: Final = re.compile(
-    r"""\s* (?:[-*•]\s*)?
-        (?P<head> "[^"]*" | '[^']*' | `[^`]*` | “[^”]*” | [^:=]+? )
-        \s* (?: : | => | -> | → | = ) \s*
+    r"""(?: [-*•]\s* )?
+        (?P<head> (?: "[^"]*" | '[^']*' | `[^`]*` | “[^”]*” )\s* | [^:=]+? )
+        (?: : | => | -> | → | = ) \s*
         (?P<phrases> \S.*)""",
     re.VERBOSE,
 )
@@ -86,7 +86,7 @@ def pad_words(text: str) -> str:
 def read_rules(instructions: str) -> Mapping[str, Rule]:
     """Return the rules by case-folded label; lines with the same label form one rule."""
     rules: dict[str, Rule] = {}
-    for line in filter(None, map(_RULE.fullmatch, map(str.rstrip, instructions.split("\n")))):
+    for line in filter(None, map(_RULE.fullmatch, map(str.strip, instructions.split("\n")))):
         label = line["head"].strip().strip(_QUOTES).strip()
         phrases = [pad_words(item) for item in re.split("[,;]", line["phrases"]) if WORD.search(item)]
         if label and phrases:
