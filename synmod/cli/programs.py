@@ -68,11 +68,13 @@ def open_program(file: str, imports: tuple[str, ...], model: str | None, setting
     sys.path.insert(0, "")
     for name in imports:
         try:
+            if name[:1] in ("", "."):  # which importlib reports by other errors
+                raise ModuleNotFoundError(name=name)
             importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise  # one that the module itself imports
-            raise click.UsageError(f"--import {name}: there is no such module here or installed.") from None
+            raise click.UsageError(f"--import {name!r}: there is no such module here or installed.") from None
     try:
         live = None if model is None else lm.LanguageModel(model)
     except errors.ConfigError as error:

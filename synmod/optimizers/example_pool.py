@@ -240,6 +240,8 @@ def _entry(target: Target, inputs: Any, outputs: Any) -> Json | None:
     schema: Any = target.schema
     fields = schema["items"]["properties"]["outputs"].get("properties")
     if fields and is_object(outputs):
+        if "role" in fields and "messages" in outputs:  # a conversation, which ends with the answer
+            outputs = outputs["messages"][-1]
         outputs = {name: outputs[name] for name in fields if name in outputs}
     entry = frozen({"inputs": inputs, "outputs": outputs})
     return entry if is_valid(target.schema, frozen([entry])) else None

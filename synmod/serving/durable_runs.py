@@ -14,11 +14,12 @@ from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
 from synmod import errors, lm, scope
 from synmod.data import declare, validate
 from synmod.journal import Run, durable
-from synmod.leaves import aio, is_object, make_folder, wall_time, write_atomic
+from synmod.leaves import aio, did_you_mean, is_object, make_folder, wall_time, write_atomic
 
 from .endpoints import ServedProgram, find_endpoint, outputs_json
 from .exchange import PING_S, Exchange, event_of, to_bytes, write_event
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .app import Application
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_STATES: Final = ("queued", "running", "waiting", "done", "failed", "cancelled")
 _LOOK_S: Final = 1.0
 """How often waiting runs are looked at: another process may have answered."""
 _HELD: Final = {""}
@@ -343,9 +345,11 @@ async def show_runs(app: Application, exchange: Exchange, run_id: str | None) ->
     if run_id is not None:
         await _show_run(runs, exchange, runs.check(run_id))
         return
-    match = re.search(r"(?:^|&)state=(\w+)", exchange.scope.get("query_string", b"").decode("latin-1"))
+    state = dict(parse_qsl(exchange.scope.get("query_string", b"").decode("latin-1"))).get("state")
+    if state not in (None, *_STATES):
+        raise Refusal(400, f"There is no state {state!r:.100}.{did_you_mean(state, _STATES)} ({', '.join(_STATES)})")
     records = await aio.to_thread(runs.records)  # there may be thousands
-    await exchange.answer(200, [record for record in records if match is None or record["state"] == match[1]])
+    await exchange.answer(200, [record for record in records if state in (None, record["state"])])
 
 
 async def cancel_run(app: Application, exchange: Exchange, run_id: str | None) -> None:

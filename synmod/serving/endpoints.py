@@ -11,7 +11,7 @@ from synmod.blocks import Agent, Cached, Generator
 from synmod.data import schema as schemas
 from synmod.errors import ArgumentError, Problem, SchemaError
 from synmod.leaves import SEQUENCE, Json, KeyPath, did_you_mean, is_object, kind_of, leaves, path_str, thaw
-from synmod.module import Execution, Module, declaration_of, execution_of
+from synmod.module import ChildAt, Execution, Module, declaration_of, execution_of
 from synmod.scope.tracing import plain
 from synmod.train import rows
 
@@ -83,7 +83,7 @@ class ServedProgram:
         if self._single is not None:
             inputs = data.value_from(json, self._single._schema, self._single._model, "the inputs")
             if self.chat_field == "":
-                _refuse_open_calls(inputs["messages"])
+                self._check_turns(inputs["messages"])
             return inputs
         data.validate(data.schema_from(self.input_schema), json, "the inputs")
         if self._is_unknown:
@@ -91,6 +91,18 @@ class ServedProgram:
         parts: dict[str, Any] = {**self._defaults, **json}
         values = {name: self._read_part(name, parts[name]) for name in self._parts}
         return rows.PositionalInputs(values.values()) if self._is_list else values
+
+    def _check_turns(self, messages: Any) -> None:
+        """Raise SchemaError for turns of a client that would choose what an Agent runs, or become instructions."""
+        results = {message.get("tool_call_id") for message in messages}
+        for index, message in enumerate(messages):
+            role, got = message["role"], [call["id"] for call in message.get("tool_calls") or ()]
+            if not results.issuperset(got):
+                problem = Problem(f"/messages/{index}/tool_calls", "a result for each tool call", f"{got!r:.100}")
+                raise SchemaError("the inputs: the conversation has tool calls without results", [problem])
+            if role in ("system", "developer") and not _takes_system_turns(self.program):
+                problem = Problem(f"/messages/{index}/role", "a turn of the user, the assistant or a tool", role)
+                raise SchemaError("the inputs: the program has its own instructions", [problem])
 
     def take_inputs(self, json: Json) -> Any:
         """Return the inputs of a request; raise Refusal where `read_inputs` raises."""
@@ -207,14 +219,13 @@ def _lift(parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return lifted, {"$defs": definitions} if definitions else {}
 
 
-def _refuse_open_calls(messages: Any) -> None:
-    """Raise SchemaError for tool calls without results: a client must not choose what an Agent runs."""
-    results = {message.get("tool_call_id") for message in messages}
-    for index, message in enumerate(messages):
-        for call in message.get("tool_calls") or ():
-            if call["id"] not in results:
-                problem = Problem(f"/messages/{index}/tool_calls", "a result for each tool call", f"{call['id']:.100}")
-                raise SchemaError("the inputs: the conversation has tool calls without results", [problem])
+def _takes_system_turns(module: Module) -> bool:
+    """Whether a program over a conversation takes its system turns: a Generator that is its first part may not."""
+    execution = execution_of(module)
+    if isinstance(module, Generator):
+        return bool((module._record.arguments or {}).get("system_from_inputs"))
+    first = execution.parts[0] if execution is not None and execution.parts else None
+    return not isinstance(first, ChildAt) or _takes_system_turns(first.module)
 
 
 # -- which calls answer ------------------------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ MISTAKES = {
     "run rows.jsonl {}": (1, "rows.jsonl"),
     "run desk.json {} --import nowhere": (2, "no such module"),
     "run desk.json {} --import nowhere.deeper": (2, "no such module"),
+    "run desk.json {} --import ": (2, "no such module"),
+    "run desk.json {} --import .desk": (2, "no such module"),
     "run desk.json {} --model gpt": (2, "--model"),
     "run desk.json {} --set decide/instrctions=x": (2, "Did you mean 'decide/instructions'"),
     "run desk.json {} --set decide/examples=x": (2, "not JSON"),

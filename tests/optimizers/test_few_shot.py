@@ -428,6 +428,26 @@ async def test_a_threshold_decides_which_rows_make_examples():
         await harvest(None, zero)
 
 
+async def test_the_examples_of_an_agent_that_returns_its_conversation_are_answers():
+    """The last turn of the conversation is the answer that an example shows."""
+
+    def reply(request):
+        return "short" if request.messages[-1]["role"] == "tool" else sm.ToolCall("1", "abs", {"x": -1})
+
+    def absolute(x: int) -> int:
+        return abs(x)
+
+    agent = sm.Agent([sm.Tool(absolute, name="abs")], return_messages=True, language_model=FunctionLM(reply))
+    program = sm.Sequential([sm.Input({"type": "object"}), agent])
+
+    def better_with_examples(inputs):
+        return float(inputs["n"] % 2 or bool(agent.examples.value))
+
+    program.compile(reward=better_with_examples, optimizer=BootstrapFewShot())
+    await program.fit([{"n": n} for n in range(20)])
+    assert {example["outputs"]["content"] for example in agent.examples.value} == {"short"}
+
+
 # -- teachers ----------------------------------------------------------------------------------------------------------
 
 

@@ -167,6 +167,9 @@ async def test_the_list_has_the_state_of_each_run(tmp_path):
     assert [run["state"] for run in (await get(app, "/runs")).json] == ["running"]
     assert [run["id"] for run in (await get(app, "/runs", query="state=running")).json] == [run_id]
     assert (await get(app, "/runs", query="state=queued")).json == []
+    for query in ("state=runing", "a=b&state=%72uning"):
+        x = await get(app, "/runs", query=query)
+        assert (x.status, "Did you mean 'running'" in x.json["detail"]) == (400, True)
     await close(app)
 
 
