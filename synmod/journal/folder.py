@@ -20,6 +20,7 @@ from synmod.leaves import (
     Json,
     __version__,
     aio,
+    check_type,
     frozen,
     json_equal,
     make_folder,
@@ -57,8 +58,7 @@ class Run:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ArgumentError(f"run is {path!r:.100}; give a folder, such as 'runs/faq-01', or a sm.Run.")
+        check_type("run", path, str | os.PathLike, "a folder, such as 'runs/faq-01', or a sm.Run")
         self.path = Path(path_text(path))
 
     def __repr__(self) -> str:
@@ -429,7 +429,11 @@ def _lock_file(path: Path, folder: Path) -> Generator[FileIO]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunError(f"{folder}: {_holder(file.read(20))}") from None
+            holder = file.read(20).decode("ascii", "replace").strip() or "unknown"
+            raise RunError(
+                f"{folder}: the run is under way in process {holder}; if that is gone, in one that it has started, or "
+                "on another machine. Wait for it or end it, or use another folder."
+            ) from None
         except OSError as error:
             raise JournalError(
                 f"{path}: {error.strerror}: the file system cannot lock the run, so that two processes could write to "
@@ -439,25 +443,3 @@ def _lock_file(path: Path, folder: Path) -> Generator[FileIO]:
         file.truncate(0)
         os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
         yield file
-
-
-def _holder(text: bytes) -> str:
-    """Return the message on a run that another process holds, with the text of its lock file."""
-    holder = text.decode("ascii", "replace").strip() or "unknown"
-    if holder.isdecimal() and not _is_alive(int(holder)):
-        return (
-            f"the run is held in the name of process {holder}, which is gone: a process that it has started, or one "
-            "on another machine, still holds the lock. End it, or use another folder."
-        )
-    return f"the run is under way in process {holder}. Wait for it, or use another folder."
-
-
-def _is_alive(process: int) -> bool:
-    """Whether there is a process of this number here."""
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True

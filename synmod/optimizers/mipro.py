@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod.data import dump_json, problems
 from synmod.errors import TrainerError
-from synmod.leaves import Json, did_you_mean
+from synmod.leaves import Json, check_choice
 from synmod.registry import register_own
 from synmod.train import Bench, TargetKind, whole_number
 from synmod.tree import OptState, State
@@ -192,11 +192,7 @@ class Mipro(Reflective):
         """
         paths = _text_paths(bench)
         for path, proposals in self.proposals.items():
-            if path not in paths:
-                raise TrainerError(
-                    f"Mipro: proposals for {path!r}, which is no instruction or value that is trained."
-                    f"{did_you_mean(path, paths)} There are: {', '.join(paths) or 'none'}."
-                )
+            check_choice("Mipro: a path of proposals", path, paths, error=TrainerError)
             for value in proposals:
                 if faults := problems(bench.targets[path].schema, value):
                     raise TrainerError(

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 from synmod.errors import TrainerError
+from synmod.leaves import check_choice
 from synmod.registry import register_own
 from synmod.train import Bench, FeedbackByPath, FeedbackItem, whole_number
 from synmod.tree import State
@@ -42,11 +43,10 @@ class Reflect(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        if accept not in ("gain", "always"):
-            raise TrainerError(f"Reflect: accept is {accept!r}; write 'gain' or 'always'.")
+        self.accept = check_choice("Reflect: accept", accept, ("gain", "always"), error=TrainerError)
         self.minibatch = whole_number(self, "minibatch", minibatch)
         self.block = whole_number(self, "block", block)
-        self.accept, self.needs_reward = accept, accept == "gain"
+        self.needs_reward = accept == "gain"
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the batch, of the child on it, and of the race."""

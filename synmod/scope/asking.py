@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUserError
 
 from synmod import data, errors
 from synmod.cache import key_of
-from synmod.leaves import Json, aio, frozen, reset, thaw, wall_time
+from synmod.leaves import Json, aio, check_type, frozen, reset, thaw, wall_time
 
 from .frame import Block, ambient, current_call, place_name
 
@@ -80,8 +80,7 @@ class answers(Block):  # noqa: N801  # read as a word: `with sm.answers({...}):`
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__()
-        if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ArgumentError(f"answers: got {values!r:.100}, wanted a mapping: {{question.id: answer}}.")
+        check_type("answers: its argument", values, Mapping, "a mapping: {question.id: answer}")
         self.values: dict[str, Json] = {name: frozen(value) for name, value in values.items()}
         self.counts: dict[Any, int] = {}
 

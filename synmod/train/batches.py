@@ -277,8 +277,7 @@ class ContextPool:
         self, contexts: Sequence[Context], concurrency: int | None = None, loads: Sequence[float] | None = None
     ) -> None:
         for context in contexts:
-            if not isinstance(context, Context):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
-                raise errors.TrainerError(f"context has a {type(context).__name__}; give sm.Context, or a list.")
+            leaves.check_type("context", context, Context, "a sm.Context, or a list of them", error=errors.TrainerError)
         if loads is not None and len(loads) != len(contexts):
             raise errors.TrainerError(f"work_load_list has {len(loads)} entries for {len(contexts)} contexts.")
         numbers = int, float

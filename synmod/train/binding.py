@@ -276,9 +276,6 @@ def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]
     return targets
 
 
-_REQUESTS = ("write", "add", "null")
-
-
 def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
     """Return the word of `grad_req` for each param, by path text.
 
@@ -295,8 +292,7 @@ def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Seque
         paths = [path for path in params if matches(key, path)]
         if not paths:
             raise errors.TrainerError(f"grad_req: {key!r} matches no param.{did_you_mean(key, params)}")
-        if word not in _REQUESTS:
-            raise errors.TrainerError(f"grad_req of {key!r} is {word!r}; write one of {', '.join(_REQUESTS)}.")
+        leaves.check_choice(f"grad_req of {key!r}", word, ("write", "add", "null"), error=errors.TrainerError)
         requests.update(dict.fromkeys(paths, word))
     return requests
 

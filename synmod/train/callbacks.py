@@ -105,10 +105,7 @@ class LambdaCallback(Callback):
 
     def __init__(self, **functions: Callable[[TrainingEvent], Any]) -> None:
         for name, function in functions.items():
-            if name not in _METHODS:
-                near = leaves.did_you_mean(name, _METHODS)
-                raise errors.ArgumentError(f"LambdaCallback: there is no {name!r}.{near}")
-            setattr(self, name, function)
+            setattr(self, leaves.check_choice("LambdaCallback: a name", name, _METHODS), function)
 
 
 class EarlyStopping(Callback):
@@ -140,9 +137,8 @@ class EarlyStopping(Callback):
         patience: int = 5,
         min_delta: float = 0.0,
     ) -> None:
-        if mode not in ("max", "min"):
-            raise errors.TrainerError(f"EarlyStopping: mode is {mode!r}; write 'max' or 'min'.")
-        self.monitor, self.mode, self.patience, self.min_delta = monitor, mode, patience, min_delta
+        self.mode = leaves.check_choice("EarlyStopping: mode", mode, ("max", "min"), error=errors.TrainerError)
+        self.monitor, self.patience, self.min_delta = monitor, patience, min_delta
         self._best: float | None = None
         self._waited = 0
 
@@ -153,11 +149,7 @@ class EarlyStopping(Callback):
     def on_epoch_end(self, event: TrainingEvent) -> None:
         """Look at the number, and count."""
         names = [name for name, value in event.logs.items() if isinstance(value, int | float | None)]
-        if self.monitor not in names:
-            raise errors.TrainerError(
-                f"EarlyStopping: there is no number {self.monitor!r}.{leaves.did_you_mean(self.monitor, names)} "
-                f"There are: {', '.join(names)}."
-            )
+        leaves.check_choice("EarlyStopping: monitor", self.monitor, names, error=errors.TrainerError)
         value = event.logs[self.monitor]
         if value is None:
             return

@@ -23,7 +23,6 @@ _FINALISTS: Final = 3
 """How many candidates are completed on all validation rows at the end."""
 LEFT_OUT: Final = "leave out"
 """The operator of a candidate that is its parent without a line or an example."""
-_Z: Final = 1.645  # 95 % of a normal distribution, one-sided
 ExamplesBySplit: TypeAlias = Mapping[Split, Mapping[str, Example]]
 """The rows of each split by id."""
 
@@ -143,7 +142,7 @@ def row_losses(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mapping
     ]
 
 
-def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
+def mean_bounds(numbers: Sequence[float], width: float, z: float = 1.645) -> tuple[float, float]:
     """Return bounds of the mean behind some numbers, either of which holds with a probability of 95 %.
 
     The variance is at least that of half a row in all which differs by the width, as in Jeffreys' prior of a share:
@@ -152,6 +151,7 @@ def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
     Args:
         numbers: The numbers; without any nothing is known.
         width: How far apart two scores can be.
+        z: The quantile of a normal distribution that the bounds are at.
 
     Example:
         >>> low, high = mean_bounds([0.0] * 50, 1.0)
@@ -163,7 +163,7 @@ def mean_bounds(numbers: Sequence[float], width: float) -> tuple[float, float]:
         return -inf, inf
     middle = fsum(numbers) / count
     variance = fsum((number - middle) ** 2 for number in numbers) / max(1, count - 1)
-    half = _Z * sqrt(max(variance, width**2 / (2 * count)) / count)
+    half = z * sqrt(max(variance, width**2 / (2 * count)) / count)
     return middle - half, middle + half
 
 

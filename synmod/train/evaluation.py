@@ -123,8 +123,7 @@ async def evaluate(
     options = EvaluationOptions(
         metrics, concurrency, *limits, samples, keep_results, keep_calls, run, durable_rows, progress, executor
     )
-    if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-        raise errors.ArgumentError(f"evaluate: the program is a {type(program).__name__}; give a module.")
+    leaves.check_type("evaluate: the program", program, Module, "a module")
     return await evaluate_rows(Runner(program, None if reward is None else reward_from(reward)), data, y, options)
 
 
@@ -537,10 +536,7 @@ class Evaluation:
 
         Source: paired bootstrap (Efron), as Koehn (2004) compares translations.
         """
-        if not isinstance(other, Evaluation):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise errors.ArgumentError(
-                f"compare: got a {type(other).__name__}; give another Evaluation of the same rows."
-            )
+        leaves.check_type("compare: its argument", other, Evaluation, "another Evaluation of the same rows")
         ours, theirs = self._scores(), other._scores()
         gains = [ours[example] - theirs[example] for example in ours if example in theirs]
         if not gains:

@@ -174,10 +174,8 @@ class _Hooks:
 
     def __post_init__(self) -> None:
         for callback in self.callbacks:
-            if not isinstance(callback, Callback):
-                raise errors.TrainerError(
-                    f"fit: callbacks has {callback!r:.100}; give objects such as EarlyStopping()."
-                )
+            expected = "an object such as EarlyStopping()"
+            leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
 
     @property
     def stopped(self) -> bool:

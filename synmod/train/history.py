@@ -303,10 +303,8 @@ class Tradeoff(NamedTuple):
             values = [*(scores if name == "score" else candidate.costs.get(name, {})).values()]
             if len(values) < len(scores):
                 raise LookupError(f"{name} of {candidate.id} is not known: give its models a price=.")
-            means[name] = mean = math.fsum(values) / len(values)
-            spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
-            half = _Z * spread / math.sqrt(len(values))
-            intervals[name] = (mean - half, mean + half)
+            means[name] = math.fsum(values) / len(values)
+            intervals[name] = mean_bounds(values, 0.0, _Z)
         return cls(candidate, means, intervals)
 
     def dominates(self, other: Tradeoff) -> bool:

@@ -293,7 +293,7 @@ class _ByLabel(Metric):
     """Hits, false positives and misses of each label: a score is hits / (hits + a * extra + b * missed)."""
 
     initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
-    weights: ClassVar[tuple[float, float]]
+    weights: tuple[float, float]
     """The weights of an extra and of a missed label, a hit being 1: a and b."""
 
     def __init__(
@@ -341,10 +341,6 @@ class _ByLabel(Metric):
             if labels:
                 counts.value = {**counts.value, **{label: counts.value.get(label, 0) + 1 for label in labels}}
 
-    def label_weights(self) -> tuple[float, float]:
-        """Return what an extra and a missed label weigh beside a hit."""
-        return self.weights
-
     def result(self) -> float:
         """Return the average over the labels seen so far, 0.0 of nothing."""
         hits, extra, missed = self.hits.value, self.extra.value, self.missed.value
@@ -353,7 +349,7 @@ class _ByLabel(Metric):
         if self.average == "micro":
             counts = [(sum(hits.values()), sum(extra.values()), sum(missed.values()))]
         shares = [hit + miss if self.average == "weighted" else 1 for hit, _, miss in counts]
-        a, b = self.label_weights()
+        a, b = self.weights
         scores = [hit and hit / (hit + a * more + b * miss) for hit, more, miss in counts]
         parts = (share * score for share, score in zip(shares, scores, strict=True))
         return math.fsum(parts) / sum(shares) if any(shares) else 0.0
@@ -472,8 +468,6 @@ class FBeta(_ByLabel):
     Source: van Rijsbergen's F measure, scikit-learn's `fbeta_score`.
     """
 
-    weights = (0.5, 0.5)
-
     def __init__(
         self,
         beta: float,
@@ -484,11 +478,7 @@ class FBeta(_ByLabel):
     ) -> None:
         super().__init__(in_mask, average, positive, **options)
         self.beta = check_number("FBeta: beta", beta, 1e-9, 1e9, error=errors.ConfigError)
-
-    def label_weights(self) -> tuple[float, float]:
-        """Return what an extra and a missed label weigh beside a hit."""
-        square = self.beta**2
-        return 1 / (1 + square), square / (1 + square)
+        self.weights = 1 / (1 + beta**2), beta**2 / (1 + beta**2)
 
 
 # -- by run ------------------------------------------------------------------------------------------------------------

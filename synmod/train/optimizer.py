@@ -77,10 +77,10 @@ class Optimizer(Module):
         **unknown: Any,
     ) -> None:
         super().__init__(name=name, description=description, **unknown)
-        if not isinstance(proposer, Module | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (see Trainer)
-            raise TrainerError(f"{type(self).__name__}: proposer is a {type(proposer).__name__}; give a module.")
+        name = type(self).__name__
+        leaves.check_type(f"{name}: proposer", proposer, Module | None, "a module", error=TrainerError)
         self.only = only
-        self.language_model = None if language_model is None else model_from(language_model, type(self).__name__)
+        self.language_model = None if language_model is None else model_from(language_model, name)
         self.proposer = proposer
         self.patience = whole_number(self, "patience", patience)
         self.seed = None if seed is None else whole_number(self, "seed", seed, None)
@@ -183,11 +183,7 @@ def optimizer_from(optimizer: Any, params: Mapping[str, Any] | None = None) -> O
         raise TrainerError(
             f"optimizer is the class {optimizer.__name__}; write an instance, {optimizer.__name__}(...)."
         )
-    if not isinstance(optimizer, str) or optimizer not in classes:
-        raise TrainerError(
-            f"optimizer is {optimizer!r:.100}, which is neither an Optimizer nor the name of one."
-            f"{leaves.did_you_mean(optimizer, classes)} There are: {', '.join(classes)}."
-        )
+    leaves.check_choice("optimizer, unless it is an Optimizer,", optimizer, [*classes], error=TrainerError)
     return classes[optimizer](**params or {})
 
 

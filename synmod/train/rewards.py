@@ -48,10 +48,9 @@ _WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand
 
 def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
     """Return a new instance of a class of the table, or the entry registered under an id (TrainerError)."""
-    entry = table.get(name) or lookup(name)
+    entry: Any = table.get(name) or lookup(name)
     if entry is None:
-        names = ", ".join(map(repr, table))
-        raise TrainerError(f"There is no {kind} {name!r:.100}; there are {names}.{leaves.did_you_mean(name, table)}")
+        leaves.check_choice(f"the name of a {kind}", name, [*table], error=TrainerError)
     return entry() if isinstance(entry, type) else entry
 
 
@@ -128,6 +127,8 @@ class Reward(Module):
 
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
+    _compares: Literal["exactly", "closely"] | None = None
+    """How the fields of target and output are compared, if they are."""
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -185,15 +186,9 @@ class Reward(Module):
         Raises:
             SchemaError: A mask names nothing.
         """
-        compares = self._compares
-        if compares is None:
+        if self._compares is None:
             return None
-        return target_checker(self.name, outputs, self.in_mask, self.out_mask, is_exact=compares == "exactly")
-
-    @property
-    def _compares(self) -> Literal["exactly", "closely"] | None:
-        """How the fields of target and output are compared, if they are."""
-        return None
+        return target_checker(self.name, outputs, self.in_mask, self.out_mask, is_exact=self._compares == "exactly")
 
     def fields(self, y_true: Any, y_pred: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fields of the target that count, and those of the output, as plain JSON.
@@ -244,11 +239,8 @@ class ExactMatch(Reward):
     ) -> None:
         super().__init__(**options)
         self.normalize = leaves.check_choice("ExactMatch: normalize", normalize, (None, "text"), error=ConfigError)
+        self._compares = "closely" if normalize else "exactly"
         self.reduce = leaves.check_choice("ExactMatch: reduce", reduce, ("all", "mean"), error=ConfigError)
-
-    @property
-    def _compares(self) -> Literal["exactly", "closely"]:
-        return "closely" if self.normalize else "exactly"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return 1, 0 or a share, and the expected value of each wrong field."""
@@ -279,13 +271,11 @@ class TokenF1(Reward):
     Source: SQuAD's F1; differs: no articles are dropped, and each field has words of its own.
     """
 
+    _compares = "closely"
+
     def __init__(self, kind: Literal["f1", "precision", "recall"] = "f1", **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
         self.kind = leaves.check_choice("TokenF1: kind", kind, ("f1", "precision", "recall"), error=ConfigError)
-
-    @property
-    def _compares(self) -> Literal["closely"]:
-        return "closely"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the overlap, and the words that are missing and extra."""
@@ -325,16 +315,14 @@ class NumericCloseness(Reward):
     Source: `math.isclose`; differs: a score that rises towards the number.
     """
 
+    _compares = "closely"
+
     def __init__(self, tolerance: float = 0.0, relative: float = 0.1, **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
         for name, value in (("tolerance", tolerance), ("relative", relative)):
             if not _is_number(value) or value < 0:
                 raise ConfigError(f"NumericCloseness: {name} is {value!r:.100}; write a number of at least 0.")
         self.tolerance, self.relative = tolerance, relative
-
-    @property
-    def _compares(self) -> Literal["closely"]:
-        return "closely"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the mean closeness, and both numbers where they differ."""
@@ -374,15 +362,13 @@ class CosineSimilarity(Reward):
     Source: Synalinks' `CosineSimilarity`; differs: what has nothing in common scores 0, not one half.
     """
 
+    _compares = "closely"
+
     def __init__(
         self, embedding_model: EmbeddingModel | str = "embedded/hash", **options: Unpack[RewardOptions]
     ) -> None:
         super().__init__(**options)
         self.embedding_model = resolve_embedding_model(embedding_model, "CosineSimilarity: embedding_model")
-
-    @property
-    def _compares(self) -> Literal["closely"]:
-        return "closely"
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the mean cosine, and both values of the fields that differ."""
@@ -465,11 +451,9 @@ class LMAsJudge(Reward):
         **options: Unpack[RewardOptions],
     ) -> None:
         super().__init__(**options)
-        if isinstance(rubric, str) and rubric not in data.RUBRICS:
-            names = f"write a list of criteria, or one of {', '.join(data.RUBRICS)}"
-            raise ConfigError(
-                f"LMAsJudge: rubric is {rubric!r:.100}; {names}.{leaves.did_you_mean(rubric, data.RUBRICS)}"
-            )
+        if isinstance(rubric, str):
+            what = "LMAsJudge: rubric, unless it is a list of criteria,"
+            leaves.check_choice(what, rubric, [*data.RUBRICS], error=ConfigError)
         leaves.check_int("LMAsJudge: samples", samples, error=ConfigError)
         try:
             data.normalize_score(next(iter(scale), None) if isinstance(scale, EnumMeta) else None, scale)  # pyright: ignore[reportUnnecessaryIsInstance]  (users)

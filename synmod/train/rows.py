@@ -10,7 +10,7 @@ from synmod import data
 from synmod.cache import key_of
 from synmod.errors import ArgumentError, DataError, SchemaError, SynmodError
 from synmod.journal import as_json
-from synmod.leaves import SEQUENCE, did_you_mean, empty_object, is_object, kind_of, leaves, thaw
+from synmod.leaves import SEQUENCE, check_type, did_you_mean, empty_object, is_object, kind_of, leaves, thaw
 from synmod.module import Module, build, input_declaration, own_inputs_of
 
 from .targets import Targets, fields_of, read_fields, twin_of
@@ -44,10 +44,7 @@ class Example:
     group: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.id, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # rows come from anywhere
-            raise ArgumentError(
-                f"Example: the id is {self.id!r:.100}; write it as text, or None: Example(None, inputs, target)."
-            )
+        check_type("Example: id", self.id, str | None, "a text, or None: Example(None, inputs, target)")
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain JSON; any other value becomes its text."""

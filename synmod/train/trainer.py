@@ -82,8 +82,7 @@ class Trainer:
         seed: int = 0,
         concurrency: int | None = None,
     ) -> None:
-        if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (not all callers are typed)
-            raise TrainerError(f"Trainer: the program is a {type(program).__name__}; give a module.")
+        leaves.check_type("Trainer: the program", program, Module, "a module", error=TrainerError)
         self._program = program
         self.reward: Reward | None = None if reward is None else reward_from(reward)
         self.data_names = binding.check_data_names(program, data_names)
@@ -189,8 +188,7 @@ class Trainer:
         if inputs_need_grad and not for_training:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
         if shared_module is not None:
-            if not isinstance(shared_module, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]  (see __init__)
-                raise TrainerError(f"shared_module is a {type(shared_module).__name__}; give the other Trainer.")
+            leaves.check_type("shared_module", shared_module, Trainer, "the other Trainer", error=TrainerError)
             shared_module._lifecycle.check("shared_module")
         inputs = binding.schemas_by_name(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
@@ -488,8 +486,8 @@ class Trainer:
         Raises:
             TrainerError: It is not a `Monitor`.
         """
-        if not isinstance(monitor, callbacks.Monitor):  # pyright: ignore[reportUnnecessaryIsInstance]  (see __init__)
-            raise TrainerError(f"install_monitor: {monitor!r:.100} is not a Monitor; give one, such as sm.Monitor(10).")
+        expected = "a Monitor, such as sm.Monitor(10)"
+        leaves.check_type("install_monitor: its argument", monitor, callbacks.Monitor, expected, error=TrainerError)
         monitor.install(self.program)
         if monitor not in self._monitors:
             self._monitors.append(monitor)
@@ -592,8 +590,7 @@ class Trainer:
             DataError: A label that no output can have.
             Exception: The first failure, with the number of its row as a note.
         """
-        if on_error not in ("raise", "collect"):
-            raise TrainerError(f"on_error is {on_error!r}; write 'raise' or 'collect'.")
+        leaves.check_choice("forward: on_error", on_error, ("raise", "collect"), error=TrainerError)
         rows = self.wrap_rows(map(batches.with_digest_id, batches.rows_of(batch)))
         states = self._states
         if isinstance(states, State) or len(states) != len(rows):

@@ -45,7 +45,7 @@ async def test_rows_that_are_right_blame_nothing():
 
 async def test_other_words_are_refused():
     """Either `gain` or `always`."""
-    with pytest.raises(TrainerError, match="accept is 'maybe'; write 'gain' or 'always'"):
+    with pytest.raises(TrainerError, match="accept must be 'gain' or 'always', got 'maybe'"):
         Reflect(accept="maybe")
 
 

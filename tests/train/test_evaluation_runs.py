@@ -317,7 +317,7 @@ def test_a_lock_that_outlives_its_process_is_explained(tmp_path, monkeypatch):
         file.write(f"{gone.pid}\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(sm.RunError, match=f"process {gone.pid}, which is gone"):
+        with pytest.raises(sm.RunError, match=f"process {gone.pid}; if that is gone"):
             asyncio.run(sm.evaluate(Echo(), ROWS, reward=right, run=tmp_path))
     no_locks = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 

@@ -137,7 +137,7 @@ async def test_every_variable_is_of_one_class():
         ({"work_load_list": [0]}, "positive"),
         ({"work_load_list": [float("nan")]}, "positive"),
         ({"work_load_list": ["1"]}, "positive"),
-        ({"context": ["big"]}, "context has a str; give sm.Context"),
+        ({"context": ["big"]}, "context must be a sm.Context.*got 'big'"),
         ({"concurrency": 0}, "concurrency"),
     ],
 )
@@ -149,7 +149,7 @@ def test_settings_that_cannot_be(keywords, text):
 
 def test_a_program_is_a_module():
     """Anything else is refused at once."""
-    with pytest.raises(sm.TrainerError, match="give a module"):
+    with pytest.raises(sm.TrainerError, match="must be a module"):
         sm.Trainer(lambda x: x)
 
 
@@ -901,11 +901,11 @@ def test_a_seed_is_a_whole_number(seed):
 async def test_what_is_given_in_the_wrong_place_is_told_in_words():
     """With what was got and what to write."""
     trainer = await ready(optimizer=False)
-    with pytest.raises(sm.TrainerError, match="'x' is not a Monitor"):
+    with pytest.raises(sm.TrainerError, match="must be a Monitor.*got 'x'"):
         trainer.install_monitor("x")
     with pytest.raises(sm.TrainerError, match="write value="):
         trainer.set_states(states={"asked": []})
-    with pytest.raises(sm.TrainerError, match="shared_module is a Echo; give the other Trainer"):
+    with pytest.raises(sm.TrainerError, match="shared_module must be the other Trainer"):
         await sm.Trainer(Echo()).bind(Query, shared_module=trainer.program)
     with pytest.raises(sm.LifecycleError, match="get_params needs 'bind' first.*then init_params"):
         sm.Trainer(Echo()).get_params()
