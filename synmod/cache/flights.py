@@ -1,14 +1,13 @@
 """Equal work under way is done once: a caller that comes while it runs waits for its result."""
 
-from collections.abc import Awaitable, Callable, Generator, Hashable
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from synmod.errors import CallError, notes_of
-from synmod.leaves import aio, reset
+from synmod.leaves import aio, set_in_block
 
 
 @dataclass(eq=False)
@@ -83,7 +82,7 @@ class SingleFlight:
     ) -> Any:
         """Do the work; an exit, a cancellation or a failure of its own sets no outcome, so that a waiter leads next."""
         try:
-            with _lead(flight):
+            with set_in_block(_LEADING, (*_LEADING.get(), flight)):
                 flight.result = result = await work()
             flight.landed = True
         except Exception as error:
@@ -97,16 +96,6 @@ class SingleFlight:
             flight.done.set()
             del flight  # else the exception and this frame form a reference cycle
         return result
-
-
-@contextmanager
-def _lead(flight: _Flight) -> Generator[None]:
-    """Mark the code of a block as a part of this work."""
-    token = _LEADING.set((*_LEADING.get(), flight))
-    try:
-        yield
-    finally:
-        reset(_LEADING, token)
 
 
 def _copy(error: Exception) -> Exception:

@@ -14,7 +14,7 @@ __version__ = "0.1.0"  # the build reads it here, too
 from . import aio
 from .aio import (
     Clock, Gate, Signal, Suspended, close_generator, current_clock, deadline_scope, drive, in_task, is_cancellation,
-    is_driven, reset, wall_time,
+    is_driven, reset, set_in_block, wall_time,
 )
 from .files import (
     SHORTEST_SECRET, escape_html, html_frame, html_table, make_file, make_folder, path_text, remember_secrets, scrub,

@@ -359,8 +359,7 @@ def current_clock() -> Clock:
     return _MONOTONIC if loop is None else LoopClock(loop.time)
 
 
-@contextlib.contextmanager
-def use_clock(clock: Clock) -> Generator[None, None, None]:
+def use_clock(clock: Clock) -> contextlib.AbstractContextManager[None]:
     """Use another clock in a block and in the tasks started inside it.
 
     Args:
@@ -375,11 +374,17 @@ def use_clock(clock: Clock) -> Generator[None, None, None]:
 
     Source: trio.testing.MockClock.
     """
-    token = _INJECTED.set(clock)
+    return set_in_block(_INJECTED, clock)
+
+
+@contextlib.contextmanager
+def set_in_block(variable: ContextVar[T], value: T) -> Generator[None, None, None]:
+    """Set a ContextVar in a block and in the tasks started inside it."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        reset(_INJECTED, token)
+        reset(variable, token)
 
 
 def reset(variable: ContextVar[Any], token: Token[Any]) -> None:

@@ -21,10 +21,11 @@ from weakref import WeakKeyDictionary
 from synmod import errors, scope
 from synmod.cache import key_of
 from synmod.leaves import Json, aio, current_clock, is_object, wall_time
+from synmod.wires import objects_in
 
 from .options import BatchJobs
 from .records import LMReply, LMRequest
-from .streaming import objects_in, read_json
+from .streaming import read_json
 from .words import json_text
 
 if TYPE_CHECKING:

@@ -236,7 +236,7 @@ async def call_model(
     *,
     is_last: bool = True,
 ) -> R:
-    """Answer a request by this model alone; hooks, counters and meters are notified join_equal_call per call."""
+    """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
     call = ModelCall(model, timeout_s, is_last=is_last)
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, NO_USAGE

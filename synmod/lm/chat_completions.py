@@ -19,12 +19,13 @@ from synmod.cache import key_of
 from synmod.data import Audio, Image
 from synmod.leaves import Json, aio, is_array, is_object
 from synmod.scope import Usage
+from synmod.wires import objects_in
 
 from . import options, records
 from .failures import body_error, error_of, permanent_error
 from .records import Citation, LMChunk, LMReply, LMRequest, Message, TokenLogprob, with_system_text
 from .replies import schema_name, tool_fields, turn_with_reasoning
-from .streaming import Assembly, ThinkingSplitter, objects_in, read_reasoning, text_of
+from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
 from .text_calls import call_in_text
 from .words import schema_text
 

@@ -7,7 +7,7 @@ replaces others for a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, overload
@@ -26,7 +26,7 @@ from synmod.leaves import (
     check_seconds,
     did_you_mean,
     frozen_dict,
-    reset,
+    set_in_block,
 )
 from synmod.registry import register_own
 from synmod.scope import PHASES, ModelCounters, ModelCounts, current_call
@@ -42,7 +42,6 @@ from .relay import LMStream
 from .replies import function_schemas, is_native_tool, normalize_tool_choice
 
 M = TypeVar("M", bound="SharedModel")
-V = TypeVar("V")
 
 COUNTER_ATTRIBUTES: Final = {
     f"{prefix}cumulated_{name}": (phase, name)
@@ -254,11 +253,9 @@ class TextRules(Protocol):
 _TEXT_RULES: Final[ContextVar[TextRules | None]] = ContextVar("synmod_text_rules", default=None)
 
 
-@contextmanager
-def text_rules(rules: TextRules | None) -> Generator[None]:
+def text_rules(rules: TextRules | None) -> AbstractContextManager[None]:
     """Set the rules for model strings for a block; None for none."""
-    with _set(_TEXT_RULES, rules):
-        yield
+    return set_in_block(_TEXT_RULES, rules)
 
 
 def check_text(text: str) -> None:
@@ -714,16 +711,6 @@ current_sample = _SAMPLE.get
 """Return the number of the current draw."""
 
 
-@contextmanager
-def _set(variable: ContextVar[V], value: V) -> Generator[None]:
-    """Set a context variable for a block."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        reset(variable, token)
-
-
 def model_from(model: LanguageModel | str, where: str = "language_model") -> LanguageModel:
     """Return the model itself, or the one model of this process that a string names.
 
@@ -773,7 +760,7 @@ def default_language_model(model: LanguageModel | str | None) -> Generator[Langu
     Source: DSPy's `context`.
     """
     chosen = None if model is None else model_from(model, "default_language_model")
-    with _set(_DEFAULT, (chosen,)):
+    with set_in_block(_DEFAULT, (chosen,)):
         yield chosen
 
 
@@ -837,7 +824,7 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
         block.update({str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()})
     else:
         block[None] = model_from(models, where)
-    with _set(_STAND_INS, (block, *_STAND_INS.get())):
+    with set_in_block(_STAND_INS, (block, *_STAND_INS.get())):
         yield
 
 
@@ -875,8 +862,7 @@ def check_sample(sample: object) -> int:
     return check_int("sample (the number of the draw)", sample, 0, error=ConfigError)
 
 
-@contextmanager
-def sample_number(sample: int) -> Generator[None]:
+def sample_number(sample: int) -> AbstractContextManager[None]:
     """Make `sample` the draw number of the model calls in a block that pass none of their own.
 
     Args:
@@ -892,5 +878,4 @@ def sample_number(sample: int) -> Generator[None]:
 
     Source: best-of-n sampling; DSPy's `rollout_id`.
     """
-    with _set(_SAMPLE, check_sample(sample)):
-        yield
+    return set_in_block(_SAMPLE, check_sample(sample))

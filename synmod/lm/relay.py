@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from typing_extensions import TypeVar
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator, reset
+from synmod.leaves import Clock, Json, aio, close_generator, set_in_block
 from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Place, Usage, notify
 
 from .partial import GrowingJson
@@ -39,14 +39,9 @@ STREAMS: Final[ContextVar[tuple[stream[Any, Any], ...]]] = ContextVar("synmod_st
 """The enclosing streams, outermost first."""
 
 
-@contextmanager
-def unstreamed() -> Generator[None]:
+def unstreamed() -> AbstractContextManager[None]:
     """Leave the model calls in a block out of the enclosing streams."""
-    token = STREAMS.set(())
-    try:
-        yield
-    finally:
-        reset(STREAMS, token)
+    return set_in_block(STREAMS, ())
 
 
 class stream(Generic[T, Item]):  # noqa: N801  # read as a word: `async with sm.stream(program, inputs) as s:`

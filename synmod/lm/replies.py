@@ -114,11 +114,6 @@ def normalize_tool_choice(choice: Any, tools: Sequence[Json], where: str) -> Jso
         choices = (*_CHOICES, *names)
         expected, hint = ", ".join(map(repr, choices)), did_you_mean(name, choices)
         raise ConfigError(f"{where}: tool_choice: got {choice!r:.100}, wanted one of {expected}.{hint}")
-    return _choice_of(name)
-
-
-def _choice_of(name: str) -> FrozenDict:
-    """Return the choice of one tool."""
     return frozen_dict({"type": "function", "function": frozen_dict({"name": name})})
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from synmod.leaves import Json, is_array, is_object, mend
+from synmod.wires import objects_in
 
 from .records import LMChunk
 from .words import json_text
@@ -403,11 +404,6 @@ def _chunk(added: dict[str, str]) -> LMChunk | None:
     """Return the piece of the reply in the texts that were added to a message, or None."""
     text, reasoning = added.get("content", ""), next(filter(None, map(added.get, _REASONING)), "")
     return LMChunk(text, reasoning) if text or reasoning else None
-
-
-def objects_in(json: Json) -> list[dict[str, Any]]:
-    """Return the objects of an array; none of anything else."""
-    return [item for item in json if is_object(item)] if is_array(json) else []
 
 
 def _merge(before: Json, piece: Json) -> Json:
