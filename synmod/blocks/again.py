@@ -8,25 +8,15 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, Unpack,
 
 from pydantic import Field
 
-from synmod import data, flow, lm, registry, scope, tree
+from synmod import data, flow, leaves, lm, registry, scope, tree
 from synmod.cache import Cache, key_of
 from synmod.errors import CallError, ConfigError, Paused, SchemaError, add_note
-from synmod.leaves import (
-    Json,
-    aio,
-    align_nests,
-    check_seconds,
-    copy_nest,
-    frozen,
-    is_mapping,
-    is_sequence,
-    leaves,
-    new_run_id,
-)
+from synmod.leaves import Json, aio, frozen
 from synmod.module import CallAttempt, Module, ModuleOf, ModuleOptions, attempt, has_open_skips
 
 from . import checks
 from .checks import Around, R
+from .generator import object_schema
 from .tools import Tool
 
 # -- Repeat and Retry --------------------------------------------------------------------------------------------------
@@ -118,7 +108,7 @@ class Repeat(Around[R]):
 
 def _fits(again: Any, outputs: Any) -> bool:
     """Whether symbols, or nests of them, have the schemas of others."""
-    pairs = align_nests(outputs, again)
+    pairs = leaves.align_nests(outputs, again)
     return pairs is not None and all(
         new is None or (old is not None and data.is_subschema(data.schema_of(new), data.schema_of(old)))
         for _, old, new in pairs
@@ -258,7 +248,7 @@ class Cached(Around[R]):
         if cache is not None and not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             raise ConfigError(f"Cached: cache is {cache!r:.100}; write a Cache, sm.Cache('path'), or None for memory.")
         self.cache = Cache() if cache is None else cache
-        self.ttl_s = None if ttl_s is None else check_seconds("Cached: ttl_s", ttl_s, error=ConfigError)
+        self.ttl_s = None if ttl_s is None else leaves.check_seconds("Cached: ttl_s", ttl_s, error=ConfigError)
         self.key = None if key is None else checks.function("Cached", "key", key)
 
     async def call(self, *inputs: Any) -> Any:
@@ -290,11 +280,11 @@ class Cached(Around[R]):
                     await self.cache.keep(self._key(counted, built), _entry(output))
             return output
 
-        return copy_nest(await self.cache.flights.run(key, work, scope.is_from_enclosing_limit))
+        return leaves.copy_nest(await self.cache.flights.run(key, work, scope.is_from_enclosing_limit))
 
     def _structure(self) -> Json:
         """Return the part of the key for the structure; with the declared output, since annotations are in no graph."""
-        declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves(self.module.output_spec)]
+        declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves.leaves(self.module.output_spec)]
         graphdef = tree.graphdef(self.module)
         classes = {definition.type for definition in graphdef.definitions.values()}
         return [
@@ -335,7 +325,7 @@ class Cached(Around[R]):
         if entry["output"] is None:
             return None
         schema = data.intern_schema(entry["schema"])
-        declared = [data.model_of(leaf) for leaf in leaves(self.module.output_spec) if leaf is not None]
+        declared = [data.model_of(leaf) for leaf in leaves.leaves(self.module.output_spec) if leaf is not None]
         for model in (*declared, registry.lookup(entry["class"] or "")):
             if isinstance(model, type) and tree.class_text(model) == entry["class"] and data.schema_of(model) == schema:
                 return data.wrap(entry["output"], schema, model, entry["label"])
@@ -357,9 +347,9 @@ def _entry(output: Any) -> Json:
 
 def _content(x: Any) -> Json:
     """Return the part of the key for an input: JSON and schemas, in lists and mappings."""
-    if is_mapping(x):
+    if leaves.is_mapping(x):
         return {"mapping": [[repr(key), _content(value)] for key, value in x.items()]}
-    if is_sequence(x):
+    if leaves.is_sequence(x):
         return [_content(item) for item in x]
     return None if x is None else {"json": frozen(x), "schema": data.schema_of(x)}
 
@@ -386,7 +376,7 @@ def _identity(x: Any) -> str:
             reference = weakref.ref(x, lambda _: _NAMES.pop(key, None))
         except TypeError:
             reference = x
-        _NAMES[key] = f"object {new_run_id()}", reference
+        _NAMES[key] = f"object {leaves.new_run_id()}", reference
     return _NAMES[key][0]
 
 
@@ -515,14 +505,7 @@ class BestOf(Around[R]):
         return best.output
 
 
-_SHARE: Final = data.intern_schema(
-    {
-        "type": "object",
-        "properties": {"share": {"type": "number"}},
-        "required": ["share"],
-        "additionalProperties": False,
-    }
-)
+_SHARE: Final = data.intern_schema(object_schema(share={"type": "number"}))
 
 
 @registry.register_own()
@@ -583,7 +566,7 @@ class Majority(Around[R]):
         async def answer(output: Any) -> data.JsonDataModel[Any]:
             """Return the answer to count, as a value, which compares by its JSON."""
             self._check_field(output)
-            counted = leaves(output) if self.field is None else output.get(self.field)
+            counted = leaves.leaves(output) if self.field is None else output.get(self.field)
             return data.JsonDataModel({"answer": counted}, schema=_ANY)
 
         agreeing: dict[data.JsonDataModel[Any], list[_Sample]] = {}

@@ -1,7 +1,6 @@
 """Functions as modules: Identity, Constant, Lambda, and the functions of `sm.ops`; no model, no members."""
 
 import inspect
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack
 
@@ -150,20 +149,6 @@ class Lambda(Module):
 # -- the functions of sm.ops -------------------------------------------------------------------------------------------
 
 
-class _Operation(Module):
-    """A function of `sm.ops` with its settings, for values and symbols."""
-
-    @abstractmethod
-    def _apply(self, inputs: Any) -> Any:
-        """Return the result of the function for a value or a symbol."""
-
-    async def call(self, inputs: Any) -> Any:
-        """Apply the function to a value or a symbol."""
-        return self._apply(inputs)
-
-    compute_output_spec = call
-
-
 class _Merge(Module):
     """A function of several inputs, any of which may be None."""
 
@@ -301,7 +286,7 @@ class Not(_Merge):
 
 
 @registry.register_own()
-class InMask(_Operation):
+class InMask(Module):
     """Keeps only the named fields: `sm.ops.in_mask` as a module.
 
     Args:
@@ -332,8 +317,11 @@ class InMask(_Operation):
         super().__init__(**options)
         self.mask, self.recursive = mask, recursive
 
-    def _apply(self, inputs: Any) -> Any:
+    async def call(self, inputs: Any) -> Any:
+        """Return the fields that are kept."""
         return data.ops.in_mask(inputs, self.mask, recursive=self.recursive)
+
+    compute_output_spec = call
 
 
 @registry.register_own()
@@ -364,12 +352,15 @@ class OutMask(InMask):
     Source: Synalinks' `OutMask`.
     """
 
-    def _apply(self, inputs: Any) -> Any:
+    async def call(self, inputs: Any) -> Any:
+        """Return the fields that are left."""
         return data.ops.out_mask(inputs, self.mask, recursive=self.recursive)
+
+    compute_output_spec = call
 
 
 @registry.register_own()
-class Prefix(_Operation):
+class Prefix(Module):
     """Renames every top-level field `k` to `prefix_k`: `sm.ops.prefix` as a module.
 
     Args:
@@ -397,12 +388,15 @@ class Prefix(_Operation):
         super().__init__(**options)
         self.prefix = prefix
 
-    def _apply(self, inputs: Any) -> Any:
+    async def call(self, inputs: Any) -> Any:
+        """Return the fields under their new names."""
         return data.ops.prefix(inputs, self.prefix)
+
+    compute_output_spec = call
 
 
 @registry.register_own()
-class Suffix(_Operation):
+class Suffix(Module):
     """Renames every top-level field `k` to `k_suffix`: `sm.ops.suffix` as a module.
 
     Args:
@@ -430,12 +424,15 @@ class Suffix(_Operation):
         super().__init__(**options)
         self.suffix = suffix
 
-    def _apply(self, inputs: Any) -> Any:
+    async def call(self, inputs: Any) -> Any:
+        """Return the fields under their new names."""
         return data.ops.suffix(inputs, self.suffix)
+
+    compute_output_spec = call
 
 
 @registry.register_own()
-class Factorize(_Operation):
+class Factorize(Module):
     """Gathers numbered repeats `k, k_1 .. k_n` into one array: `sm.ops.factorize` as a module.
 
     Args:
@@ -465,5 +462,8 @@ class Factorize(_Operation):
         super().__init__(**options)
         self.names = names
 
-    def _apply(self, inputs: Any) -> Any:
+    async def call(self, inputs: Any) -> Any:
+        """Return the fields, the repeats as arrays."""
         return data.ops.factorize(inputs, self.names)
+
+    compute_output_spec = call

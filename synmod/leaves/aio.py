@@ -724,8 +724,14 @@ class Suspended(Exception):
     """A coroutine that must run to its end at once tried to wait."""
 
 
-_NO_LOOP: Final = ("no running event loop", "no current event loop", "must be called from async context")
-"""Parts of the messages that asyncio and trio raise where there is no loop."""
+_NO_LOOP: Final = (
+    "no running event loop",
+    "no current event loop",
+    "must be called from async context",
+    "Not currently running on any async",
+    "not in async context",
+)
+"""Parts of the messages that asyncio, trio, anyio and sniffio raise where there is no loop."""
 
 
 _DRIVEN: Final[ContextVar[bool]] = ContextVar("synmod_driven", default=False)

@@ -17,7 +17,7 @@ from synmod.leaves import check_type, reset
 from . import editing
 from .filters import FilterLike, to_filter
 from .graphdef import REFERENCES, GraphDef, NodeDef, Recording, VariableDef, record
-from .merging import build_graph, check_graphdef, check_references, fit_values, pairs_of, resolve_references, states_of
+from .merging import build_graph, check_references, fit_values, pairs_of, resolve_references, states_of, whole_graphdef
 from .states import State, StateLike
 from .variable import Write
 from .walk import RefMap, get_node_impl
@@ -286,7 +286,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         self._check_open()
         if type(graphdef) in REFERENCES or not getattr(graphdef, "definitions", True):  # pyright: ignore[reportUnnecessaryContains]
             raise GraphError("Expected a NodeDef, got a reference to one: merge the graph that defines it.")
-        check_graphdef(graphdef)
+        whole_graphdef(graphdef)
         outside = self._outside
         if outside is None:
             raise GraphError(
@@ -443,8 +443,4 @@ class merge_context:  # noqa: N801  # likewise
         """
         if self._objects is None:
             raise GraphError("This merge_context is not open: merge inside its block.")
-        shape: Any = graphdef
-        if type(shape) in REFERENCES:
-            shape = GraphDef[Any](shape, {}, {}, foreign={shape.index: ()})
-        check_graphdef(shape)
-        return unflatten(shape, state, *states, index_ref=self._objects)
+        return unflatten(whole_graphdef(graphdef), state, *states, index_ref=self._objects)

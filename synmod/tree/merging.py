@@ -190,16 +190,19 @@ def merge(
 
     Source: Flax NNX `merge`; differs: values are validated, conflicts refused.
     """
-    check_graphdef(graphdef)
+    graphdef = whole_graphdef(graphdef)
     check_references(graphdef, {})
     values = fit_values(graphdef, (state, *states), "merge", overwrite=overwrite, metadata=metadata)
     return build_graph(graphdef, values, dict(graphdef.by_reference))
 
 
-def check_graphdef(graphdef: object) -> None:
-    """Raise ArgumentError for anything but a GraphDef."""
+def whole_graphdef(graphdef: Any) -> GraphDef[Any]:
+    """Return a GraphDef; of a reference, the graph that is nothing else (ArgumentError for anything else)."""
+    if type(graphdef) in REFERENCES:
+        return GraphDef(graphdef, {}, {}, foreign={graphdef.index: ()})
     if not isinstance(graphdef, GraphDef):
         raise ArgumentError(f"merge takes the GraphDef that split returned, and States; got {graphdef!r:.200}.")
+    return graphdef  # pyright: ignore[reportUnknownVariableType]  # of any root
 
 
 def check_references(graphdef: GraphDef[Any], objects: Mapping[int, Any]) -> None:

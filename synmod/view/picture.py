@@ -154,14 +154,6 @@ class Picture:
         """The name of the program."""
         return self.outline.members[0].module.name
 
-    def edges(self) -> list[Edge]:
-        """Return all edges, each once; skips and shared Variables have one edge per name."""
-        return [
-            Edge(self.boxes[source], self.boxes[target], kind, label)
-            for (source, target, kind), labels in self._labels.items()
-            for label in ([", ".join(labels)] if kind == "data" else labels)
-        ]
-
     def lines(self) -> list[Edge]:
         """Return the edges as they are drawn: one line per kind between two nodes, with all its names."""
         return [
@@ -182,9 +174,10 @@ class Picture:
             }
             for node in self.nodes
         ]
-        edges: list[leaves.Json] = [
-            {"source": source.id, "target": target.id, "kind": kind, "style": STYLES[kind], "label": label}
-            for source, target, kind, label in self.edges()
+        edges: list[leaves.Json] = [  # skips and shared Variables have one edge per name
+            {"source": source, "target": target, "kind": kind, "style": STYLES[kind], "label": label}
+            for (source, target, kind), labels in self._labels.items()
+            for label in ([", ".join(labels)] if kind == "data" else labels)
         ]
         return {"nodes": nodes, "edges": edges}
 

@@ -665,7 +665,15 @@ def test_a_coroutine_that_never_waits_is_driven_to_its_end():
 
 
 @pytest.mark.parametrize(
-    "wait", [lambda: asyncio.sleep(0), lambda: asyncio.sleep(1), lambda: trio.sleep(1), lambda: sleep(0.1)]
+    "wait",
+    [
+        lambda: asyncio.sleep(0),
+        lambda: asyncio.sleep(1),
+        lambda: trio.sleep(1),
+        lambda: anyio.sleep(1),
+        lambda: anyio.to_thread.run_sync(len, ""),
+        lambda: sleep(0.1),
+    ],
 )
 def test_a_coroutine_that_waits_is_closed(wait):
     """It is told at once, and its clean-up has run."""

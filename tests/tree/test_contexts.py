@@ -402,8 +402,9 @@ def test_one_index_space_over_several_splits():
             ctx.merge(gd1, st1)
     assert b.q[0] is a.p
     assert a.p is not tied
-    with pytest.raises(sm.StateError, match=r"'q/0' \(index 1\)"):
-        sm.merge(gd2, st2)
+    for part, place in ((gd2, "'q/0'"), (ref, "''")):
+        with pytest.raises(sm.StateError, match=rf"{place} \(index 1\)"):
+            sm.merge(part, nothing if part is ref else st2)
     with sm.merge_context() as ctx, pytest.raises(sm.StateError, match=r"'q/0' \(index 1\)"):
         ctx.merge(gd2, st2)
     with sm.merge_context() as ctx, pytest.raises(sm.StateError, match="index 1"):
