@@ -6,7 +6,7 @@ process. Must never know: a module, a program, a network.
 """
 
 from .hashing import HashAdapter
-from .nearest import NearestAdapter, within
+from .nearest import FORMATS, NearestAdapter, within
 from .rules import RulesAdapter
 
-__all__ = ["HashAdapter", "NearestAdapter", "RulesAdapter", "within"]
+__all__ = ["FORMATS", "HashAdapter", "NearestAdapter", "RulesAdapter", "within"]

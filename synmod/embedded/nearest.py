@@ -44,6 +44,19 @@ _DEEPEST: Final = 40  # a type that requires itself has no finite value; its rep
 _MOST: Final = 1e300  # a larger int is not a float
 _MISSING: Final = object()
 _NO_RULE: Final = Rule("", ())
+FORMATS: Final[Mapping[str, str]] = {
+    "date": "2024-05-17",
+    "date-time": "2024-05-17T10:30:00Z",
+    "duration": "PT5M",
+    "email": "amber@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "time": "10:30:00Z",
+    "uri": "https://example.com/a",
+    "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+}
+"""Format of a text -> a text in this format."""
 
 
 class NearestAdapter:
@@ -65,7 +78,7 @@ class NearestAdapter:
     """
 
     name = "embedded"
-    version = 2
+    version = 3
 
     def send(self, request: LMRequest) -> LMReply:
         """Answer a request from its own text, without waiting or failing."""
@@ -201,15 +214,16 @@ class _Answerer:
 
     def _array(self, part: Mapping[str, Json], path: str, outputs: list[Any], depth: int) -> Json:
         """Answer with the fewest items allowed, distinct if required."""
-        fewest = 0 if depth > _DEEPEST else part.get("minItems", 0)
+        fewest, placed = 0 if depth > _DEEPEST else part.get("minItems", 0), part.get("prefixItems", ())
         items, inside = resolve_ref(part.get("items", {}), self._root), [_MISSING] * len(outputs)
         if part.get("uniqueItems") and (values := self._possible_values(items, inside)):
             return self._rank(values, path, inside)[:fewest]
-        return [self.value(items, f"{path}/*", inside, depth + 1) for _ in range(fewest)]
+        kinds = [*placed, *[items] * (fewest - len(placed))][:fewest]
+        return [self.value(kind, f"{path}/*", inside, depth + 1) for kind in kinds]
 
     def _string(self, part: Mapping[str, Json]) -> str:
-        """Answer with the first words of the input, else with a default or example of the schema."""
-        text = self._first_words()[: part.get("maxLength")]
+        """Answer with the first words of the input, or a text in the format; else a default or example."""
+        text = FORMATS.get(str(part.get("format"))) or self._first_words()[: part.get("maxLength")]
         choices = [text, part.get("default"), *(part.get("examples") or ())]
         return next((choice for choice in choices if isinstance(choice, str) and self._fits(choice, part)), text)
 

@@ -18,18 +18,6 @@ _DEEPEST: Final = 6  # no optional parts at this depth or below
 _BOTTOM: Final = 40  # reached only by a schema with infinite values
 _USUAL_SPAN: Final = 100
 _WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
-_FORMATS: Final[Mapping[str, str]] = {
-    "date": "2024-05-17",
-    "date-time": "2024-05-17T10:30:00Z",
-    "duration": "PT5M",
-    "email": "amber@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "time": "10:30:00Z",
-    "uri": "https://example.com/a",
-    "uuid": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
-}
 _KINDS: Final = (
     ("object", ("properties", "required", "additionalProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "uniqueItems")),
@@ -233,7 +221,7 @@ def _text(part: Mapping[str, leaves.Json], random: Random) -> str:
     if "pattern" in part:
         text = text_for(part["pattern"], random)
         return text + (text[-1:] or "a") * (least - len(text))
-    usual = _FORMATS.get(str(part.get("format")), "")
+    usual = embedded.FORMATS.get(str(part.get("format")), "")
     if usual and least <= len(usual) <= most:
         return usual
     text = " ".join(random.choice(_WORDS) for _ in range(1 + int(random.random() * 3)))

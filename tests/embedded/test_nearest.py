@@ -1,8 +1,10 @@
 """`embedded/nearest`: each sentence of its page as one small prompt."""
 
+import datetime as dt
 import json
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -11,6 +13,13 @@ from synmod.embedded import NearestAdapter
 from synmod.errors import ConfigError
 from synmod.leaves.frozen import frozen
 from synmod.lm import LMRequest
+
+
+class Note(sm.DataModel):
+    """A text."""
+
+    text: str
+
 
 LABEL = {"type": "object", "properties": {"label": {"enum": ["ham", "spam"]}}, "required": ["label"]}
 
@@ -196,6 +205,20 @@ async def test_what_cannot_be_met_takes_what_the_schema_offers():
     assert await ask(schema_of(a={**pattern, "default": "ABC"}), {"q": "x"}) == {"a": "ABC"}
     assert await ask(schema_of(a={**pattern, "examples": ["abc", "XYZ"]}), {"q": "x"}) == {"a": "XYZ"}
     assert await ask(schema_of(a=pattern), {"q": "x"}) == {"a": "x"}
+
+
+def test_a_class_with_dates_and_tuples_is_answered():
+    """Without an example: a text in each format, and each place of a tuple by its own type."""
+
+    class Visit(sm.DataModel):
+        at: dt.datetime
+        day: dt.date
+        stay: dt.timedelta
+        key: uuid.UUID
+        place: tuple[int, str, bool]
+
+    visit = sm.run(sm.Generator(Visit, language_model="embedded/nearest"), Note(text="Room 7, please."))
+    assert (visit["day"], visit["place"][:2]) == ("2024-05-17", [7, "Room 7, please."])
 
 
 async def test_arrays_are_those_of_the_nearest_else_as_short_as_allowed():
