@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from synmod import tree
@@ -34,6 +34,8 @@ from synmod.scope import NO_USAGE, Question, Usage
 
 from .calls import BEGUN, CALL, Part
 from .journal import Journal, sum_paid, unusable, usage_of, used_of
+
+T = TypeVar("T")
 
 _FORMAT: Final = "synmod-run/1"
 
@@ -67,27 +69,17 @@ class Run:
     @property
     def usage(self) -> Usage:
         """What all recorded pieces and calls used, across restarts; nothing before the run has begun."""
-        if not self._file.exists():
-            return NO_USAGE
-        with self._records() as records:
-            used = [_usage(record) for _, record in records.items(CALL) if "row" not in record]
-            return sum(used, sum_paid(records)[1] + _forgotten(records))
+        return self._read(_paid, NO_USAGE)
 
     @property
     def waiting(self) -> tuple[Question, ...]:
         """The questions that have no answer, in the order in which they were asked first."""
-        if not self._file.exists():
-            return ()
-        with self._records() as records:
-            return tuple(question for question in _questions(records).values())
+        return self._read(lambda records: tuple(_questions(records).values()), ())
 
     @property
     def calls(self) -> tuple[RecordedCall, ...]:
         """The recorded calls, in the order of their commits."""
-        if not self._file.exists():
-            return ()
-        with self._records() as records:
-            return _calls(records)
+        return self._read(_calls, ())
 
     @property
     def _file(self) -> Path:
@@ -189,6 +181,13 @@ class Run:
             gone = [key for call in chosen for key in _keys_of(call)]
             self._change(records, {_FORGOTTEN: {"usage": used_of(paid)}}, [*gone, *later])
         return tuple(chosen)
+
+    def _read(self, read: Callable[[Cache], T], empty: T) -> T:
+        """Return what a function reads in the journal; another value before the run has begun."""
+        if not self._file.exists():
+            return empty
+        with self._records() as records:
+            return read(records)
 
     @contextmanager
     def _records(self) -> Generator[Cache]:
@@ -384,6 +383,12 @@ def _usage(note: Mapping[str, Any]) -> Usage:
 def _forgotten(records: Cache) -> Usage:
     """Return what the calls used that were dropped."""
     return sum((_usage(note) for _, note in records.items(_FORGOTTEN)), NO_USAGE)
+
+
+def _paid(records: Cache) -> Usage:
+    """Return what all pieces and calls used, those that were dropped included."""
+    used = [_usage(record) for _, record in records.items(CALL) if "row" not in record]
+    return sum(used, sum_paid(records)[1] + _forgotten(records))
 
 
 def _calls(records: Cache) -> tuple[RecordedCall, ...]:

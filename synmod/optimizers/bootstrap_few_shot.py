@@ -5,7 +5,7 @@ from typing import Any
 
 from synmod.lm import LanguageModel, model_from
 from synmod.registry import register_own
-from synmod.train import Bench, whole_number
+from synmod.train import Bench, whole_numbers
 from synmod.tree import OptState, State
 
 from .example_pool import (
@@ -59,15 +59,12 @@ class BootstrapFewShot(FewShot):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.max_examples = whole_number(self, "max_examples", max_examples)
-        self.sets = whole_number(self, "sets", sets)
+        self.max_examples, self.sets = whole_numbers(self, max_examples=max_examples, sets=sets)
+        self.width, self.probe, self.block = whole_numbers(self, width=width, probe=probe, block=block)
         if teacher is None or isinstance(teacher, Mapping):
             self.teacher = teacher.to_json() if isinstance(teacher, State) else teacher
         else:
             self.teacher = model_from(teacher, "BootstrapFewShot: teacher")
-        self.width = whole_number(self, "width", width)
-        self.probe = whole_number(self, "probe", probe)
-        self.block = whole_number(self, "block", block)
         self.entries = self.add_variable({}, schema={"type": "object"}, name="entries", type=OptState)
         rows = {"type": "array", "items": {"type": "string"}}
         self.unseen = self.add_variable([], schema=rows, name="unseen", type=OptState)

@@ -5,7 +5,7 @@ from typing import Any
 
 from synmod.leaves import Json
 from synmod.registry import register_own
-from synmod.train import Bench, real_number, whole_number
+from synmod.train import Bench, real_number, whole_number, whole_numbers
 from synmod.tree import OptState, State
 
 from .reflection import Child, Evidence, Pool, Reflective, evidence, minibatch_gain, minibatches
@@ -52,12 +52,10 @@ class Gepa(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.width = whole_number(self, "width", width)
-        self.minibatch = whole_number(self, "minibatch", minibatch)
+        self.width, self.minibatch, self.block = whole_numbers(self, width=width, minibatch=minibatch, block=block)
         self.front = None if front is None else whole_number(self, "front", front)
-        self.block = whole_number(self, "block", block)
-        self.joint_after = whole_number(self, "joint_after", joint_after, least=0)
-        self.wide_after = whole_number(self, "wide_after", wide_after, least=0)
+        steps = {"joint_after": joint_after, "wide_after": wide_after}
+        self.joint_after, self.wide_after = whole_numbers(self, 0, **steps)
         self.lcb = real_number(self, "lcb", lcb)
         self.pool = self.add_variable([], schema={"type": "array"}, name="pool", type=OptState)
 

@@ -12,7 +12,7 @@ from synmod.data import dump_json, problems
 from synmod.errors import TrainerError
 from synmod.leaves import Json, check_choice
 from synmod.registry import register_own
-from synmod.train import Bench, TargetKind, whole_number
+from synmod.train import Bench, TargetKind, whole_number, whole_numbers
 from synmod.tree import OptState, State
 
 from .example_pool import draw_sets, examples_from_fitting_labels, examples_from_runs
@@ -75,14 +75,12 @@ class Mipro(Reflective):
     ) -> None:
         super().__init__(patience=patience, **options)
         self.instructions = None if instructions is None else whole_number(self, "instructions", instructions)
-        self.sets = whole_number(self, "sets", sets)
+        self.sets, self.width, self.block = whole_numbers(self, sets=sets, width=width, block=block)
         self.max_examples = whole_number(self, "max_examples", max_examples, least=0)
         for path, texts in (proposals or {}).items():
             if isinstance(texts, str):
                 raise TrainerError(f"Mipro: proposals[{path!r}] is a text; give a list of texts.")
         self.proposals = {path: list(texts) for path, texts in (proposals or {}).items()}
-        self.width = whole_number(self, "width", width)
-        self.block = whole_number(self, "block", block)
         self.steps = None if steps is None else whole_number(self, "steps", steps)
         self.choices = self.add_variable({}, schema={"type": "object"}, name="choices", type=OptState)
         self.seen = self.add_variable([], schema={"type": "array"}, name="seen", type=OptState)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from synmod.data import dump_json
 from synmod.registry import register_own
-from synmod.train import Bench, crossover, real_number, whole_number
+from synmod.train import Bench, crossover, real_number, whole_numbers
 from synmod.tree import OptState, State
 
 from .reflection import Pool, Reflective, evidence, minibatches
@@ -59,13 +59,10 @@ class Omega(Reflective):
         **options: Any,
     ) -> None:
         super().__init__(patience=patience, **options)
-        self.population = whole_number(self, "population", population)
-        self.width = whole_number(self, "width", width)
-        self.minibatch = whole_number(self, "minibatch", minibatch)
-        self.block = whole_number(self, "block", block)
+        self.width, self.minibatch, self.block = whole_numbers(self, width=width, minibatch=minibatch, block=block)
+        self.population, self.neighbours = whole_numbers(self, population=population, neighbours=neighbours)
         self.lcb, self.temperature = real_number(self, "lcb", lcb), real_number(self, "temperature", temperature)
         self.crossover = real_number(self, "crossover", crossover, most=1)
-        self.neighbours = whole_number(self, "neighbours", neighbours)
         self.pool = self.add_variable([], schema={"type": "array"}, name="pool", type=OptState)
 
     def step_cost(self, bench: Bench) -> int:

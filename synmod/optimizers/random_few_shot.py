@@ -4,7 +4,7 @@ from math import inf
 from typing import Any
 
 from synmod.registry import register_own
-from synmod.train import Bench, real_number, whole_number
+from synmod.train import Bench, real_number, whole_numbers
 from synmod.tree import OptState, State
 
 from .example_pool import (
@@ -47,10 +47,9 @@ class RandomFewShot(FewShot):
         self, max_examples: int = 8, sets: int = 16, threshold: float | None = None, first: int = 5, **options: Any
     ) -> None:
         super().__init__(**options)
-        self.max_examples = whole_number(self, "max_examples", max_examples)
-        self.sets = whole_number(self, "sets", sets)
+        counts = {"max_examples": max_examples, "sets": sets, "first": first}
+        self.max_examples, self.sets, self.first = whole_numbers(self, **counts)
         self.threshold = None if threshold is None else real_number(self, "threshold", threshold, least=-inf)
-        self.first = whole_number(self, "first", first)
         self.searched = self.add_variable(False, schema={"type": "boolean"}, name="searched", type=OptState)
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)

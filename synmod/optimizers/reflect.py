@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from synmod.errors import TrainerError
 from synmod.leaves import check_choice
 from synmod.registry import register_own
-from synmod.train import Bench, FeedbackByPath, FeedbackItem, whole_number
+from synmod.train import Bench, FeedbackByPath, FeedbackItem, whole_numbers
 from synmod.tree import State
 
 from .reflection import Child, Evidence, Reflective, evidence
@@ -44,8 +44,7 @@ class Reflect(Reflective):
     ) -> None:
         super().__init__(patience=patience, **options)
         self.accept = check_choice("Reflect: accept", accept, ("gain", "always"), error=TrainerError)
-        self.minibatch = whole_number(self, "minibatch", minibatch)
-        self.block = whole_number(self, "block", block)
+        self.minibatch, self.block = whole_numbers(self, minibatch=minibatch, block=block)
         self.needs_reward = accept == "gain"
 
     def step_cost(self, bench: Bench) -> int:

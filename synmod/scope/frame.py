@@ -83,11 +83,6 @@ def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
     return (*old, new)
 
 
-def _replace(_: object, new: object) -> object:
-    """Return the value of the inner block."""
-    return new
-
-
 def _earlier(old: Any, new: Any) -> Any:
     """Return the earlier deadline; the outer one if both come at the same time."""
     return new if old is None or new.remaining() < old.remaining() else old
@@ -103,8 +98,8 @@ def _join_distinct(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...
 
 
 _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "phase": _replace,
-    "journal": _replace,
+    "phase": lambda _, inner: inner,
+    "journal": lambda _, inner: inner,
     "deadline": _earlier,
     "hooks": _join_distinct,
 }

@@ -2,7 +2,6 @@
 
 import zlib
 from collections import deque
-from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -116,18 +115,13 @@ class Judge(Hook, Block):
             "inputs": inputs, "outputs": event.outputs, "target": None, "example_id": event.call_id, "extra": {},
             "usage": event.usage, "elapsed_s": event.elapsed_s,
         }  # fmt: skip
+        feedback = error = None
         try:
-            verdict = await self._verdict(event, values)
+            feedback = await self._reward(**values)
+        except Exception as failure:  # noqa: BLE001  # of a reward, which may raise anything: traffic continues
+            error = error_text(failure)
         finally:
             self._under_way -= 1
-        self.results.append(verdict)
-        score = None if verdict.feedback is None else verdict.feedback.score
-        critique = None if verdict.feedback is None else verdict.feedback.critique
-        emit("judge", {"call_id": verdict.call_id, "score": score, "critique": critique, "error": verdict.error})
-
-    async def _verdict(self, event: CallEnd, values: Mapping[str, Any]) -> Verdict:
-        """Return the verdict on a call; an error of the reward is one."""
-        try:
-            return Verdict(str(event.call_id), event.name, await self._reward(**values))
-        except Exception as error:  # noqa: BLE001  # of a reward, which may raise anything: traffic continues
-            return Verdict(str(event.call_id), event.name, None, error_text(error))
+        self.results.append(Verdict(str(event.call_id), event.name, feedback, error))
+        score, critique = (None, None) if feedback is None else (feedback.score, feedback.critique)
+        emit("judge", {"call_id": event.call_id, "score": score, "critique": critique, "error": error})

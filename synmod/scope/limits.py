@@ -3,9 +3,8 @@
 import math
 import operator
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from collections.abc import Collection
+from typing import Final, NamedTuple, Self
 
 from synmod import errors, leaves
 
@@ -201,8 +200,7 @@ def is_from_enclosing_limit(error: BaseException) -> bool:
 _ROUNDING: Final = 1e-12  # sums of dollars are floats: ten times 0.1 must fit into 1
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """Model calls, tokens, dollars, and runs of tools by agents."""
 
     calls: int = 0
@@ -210,14 +208,11 @@ class Spent:
     cost_usd: float = 0.0
     tool_calls: int = 0
 
-    def __add__(self, more: "Spent") -> "Spent":
-        return Spent(*map(operator.add, _AMOUNTS(self), _AMOUNTS(more)))
+    def __add__(self, more: "Spent") -> "Spent":  # pyright: ignore[reportIncompatibleMethodOverride]  (a sum)
+        return Spent._make(map(operator.add, self, more))
 
     def __sub__(self, less: "Spent") -> "Spent":
-        return Spent(*map(operator.sub, _AMOUNTS(self), _AMOUNTS(less)))
-
-
-_AMOUNTS: Callable[[Spent], tuple[Any, ...]] = operator.attrgetter("calls", "tokens", "cost_usd", "tool_calls")
+        return Spent._make(map(operator.sub, self, less))
 
 
 _LOCK: Final = leaves.aio.lock()

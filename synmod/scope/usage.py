@@ -211,8 +211,7 @@ class ModelCounters(PerPhase[ModelCounts]):
 # -- entry calls -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseCounters:
+class PhaseCounters(NamedTuple):
     """The entry calls of one phase.
 
     Attributes:
@@ -227,13 +226,8 @@ class PhaseCounters:
     failed: int = 0
     cancelled: int = 0
 
-    def __add__(self, more: PhaseCounters) -> PhaseCounters:
-        return PhaseCounters(
-            self.invocations + more.invocations,
-            self.elapsed_s + more.elapsed_s,
-            self.failed + more.failed,
-            self.cancelled + more.cancelled,
-        )
+    def __add__(self, more: PhaseCounters) -> PhaseCounters:  # pyright: ignore[reportIncompatibleMethodOverride]  (a sum)
+        return PhaseCounters._make(map(add, self, more))
 
 
 _NO_CALLS: Final = PhaseCounters()

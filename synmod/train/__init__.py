@@ -21,6 +21,7 @@ from .fitting import BatchEndParam
 from .history import History, Worth
 from .optimizer import (
     Optimizer, Proposer, ReflectionInputs, optimizer_from, real_number, records_of, whole_number,
+    whole_numbers,
 )
 from .metrics import Metrics
 from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Rollout, RunOutcome, RunRow, run_once
@@ -36,4 +37,5 @@ __all__ = [
     "Worth", "as_json", "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints",
     "load_examples", "load_training_rows", "mean", "mean_bounds", "metrics", "optimizer_from", "predict_rows",
     "real_number", "records_of", "rewards", "row_losses", "rows_without_targets", "run_once", "whole_number",
+    "whole_numbers",
 ]

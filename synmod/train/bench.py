@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from math import fsum, sqrt
 from random import Random
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from synmod import errors
 from synmod.cache import key_of
@@ -22,13 +22,13 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import CandidatePool, ExamplesBySplit, Race, Split, Target
+from .candidates import ExamplesBySplit, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .history import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Budget, Key, Runner, identity_of
+from .runs import Key, Runner, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
@@ -532,37 +532,6 @@ class Bench:
         line: Any = {"step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows}
         self._ledger.note_line(line)
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
-
-
-class TrainingRun(NamedTuple):
-    """A run that is open.
-
-    Attributes:
-        bench: For its optimizer.
-        ledger: The record of its work so far.
-        runner: Runs its rows.
-    """
-
-    bench: Bench
-    ledger: Ledger
-    runner: Runner
-
-
-def open_run(
-    runner: Runner,
-    routing: Routing,
-    optimizer: Optimizer,
-    targets: Mapping[str, Target],
-    examples: ExamplesBySplit,
-    limits: Budget,
-    outputs: Iterable[Schema],
-    run_seed: int,
-) -> TrainingRun:
-    """Return a run with a new ledger; the arguments are those of `Bench`, and the limits of the run."""
-    pool = CandidatePool(runner.seed, examples["validation"])
-    ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=runner.reward is not None)
-    bench = Bench(ledger, runner, routing, optimizer, targets, examples, outputs, run_seed)
-    return TrainingRun(bench, ledger, runner)
 
 
 class _OutageCheck:

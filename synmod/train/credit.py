@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from synmod.errors import TrainerError
-from synmod.leaves import Json, did_you_mean, parse_path, path_str
+from synmod.leaves import Json, check_choice, parse_path, path_str
 from synmod.module import Module
 from synmod.scope import Feedback
 from synmod.tree import Path, iter_graph, paths_of
@@ -87,10 +87,7 @@ class Routing:
         """
         for key in feedback.parts:
             if not any(matches(key, path) for path in self._modules):
-                raise TrainerError(
-                    f"the reward gives a critique for {key!r}, and no module stands there."
-                    f"{did_you_mean(key, self._modules)} There are: {', '.join(filter(None, self._modules))}."
-                )
+                check_choice("a part of a Feedback", key, [*filter(None, self._modules)], error=TrainerError)
 
     async def items(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return the feedback of the calls of each target's module, by path of the target, in (row, call) order.

@@ -155,11 +155,8 @@ class EvaluationOptions:
         score = self.failure_score
         if score not in ("lowest", None) and not (type(score) in (int, float) and math.isfinite(score)):
             raise errors.ArgumentError(f"evaluate: failure_score is {score!r:.100}; give 'lowest', a number or None.")
-        if isinstance(self.max_errors, float):
-            most = f"{self.max_errors!r}; give a number of runs, or a max_error_rate."
-            raise errors.ArgumentError(f"evaluate: max_errors is {most}")
         if self.max_errors is not None:
-            leaves.check_int("evaluate: max_errors", self.max_errors, 0)
+            leaves.check_int("evaluate: max_errors (max_error_rate is a share)", self.max_errors, 0)
         if self.max_error_rate is not None:
             leaves.check_number("evaluate: max_error_rate", self.max_error_rate, 0, 1)
 

@@ -128,9 +128,10 @@ async def fit(
     for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
         if number is not None:
             leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
-    hooks = _Hooks(
-        as_list(callbacks), monitor, *map(as_list, (batch_end_callback, epoch_end_callback, eval_end_callback))
-    )
+    for callback in as_list(callbacks):
+        expected = "an object such as EarlyStopping()"
+        leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
+    observers = [as_list(each) for each in (callbacks, batch_end_callback, epoch_end_callback, eval_end_callback)]
     metrics = as_list(eval_metric)
     validation_metrics = metrics if validation_metric is None else as_list(validation_metric)
     rows = batches.read_rows(train, eval_data)
@@ -152,35 +153,9 @@ async def fit(
             "itself. It is num_epoch= of a Trainer, epochs= of a Program."
         )
     epochs = None if num_epoch is None else range(begin_epoch, num_epoch)
-    fitting = _Fitting(
-        trainer, trainer.optimizer, rows, limits, epochs, metrics, validation_metrics, hooks, begin_epoch, executor
-    )
+    of_run = trainer, trainer.optimizer, rows, limits, epochs, begin_epoch, executor
+    fitting = _Fitting(*of_run, metrics, validation_metrics, monitor, *observers)
     return await fitting.run(run_from(run, durable_rows), durable_rows)
-
-
-@dataclass
-class _Hooks:
-    """The observers of a run: callbacks, a monitor, and the callback functions of MXNet's `fit`.
-
-    Raises:
-        TrainerError: One of the callbacks is not a `Callback`.
-    """
-
-    callbacks: list[Any]
-    monitor: Any
-    batch_end: list[Any]
-    epoch_end: list[Any]
-    eval_end: list[Any]
-
-    def __post_init__(self) -> None:
-        for callback in self.callbacks:
-            expected = "an object such as EarlyStopping()"
-            leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a callback ends the run."""
-        return any(callback.stopped for callback in self.callbacks)
 
 
 @dataclass
@@ -192,11 +167,15 @@ class _Fitting:
     rows: batches.Rows
     limits: runs.Budget
     epochs: range | None
-    metrics: Sequence[Any]
-    validation_metrics: Sequence[Any]
-    hooks: _Hooks
     epoch: int
     executor: rollouts.Executor | None
+    metrics: Sequence[Any]
+    validation_metrics: Sequence[Any]
+    monitor: Any
+    callbacks: Sequence[Callback]
+    batch_end: Sequence[Any]
+    epoch_end: Sequence[Any]
+    eval_end: Sequence[Any]
 
     def __post_init__(self) -> None:
         self.batches, train, validation, self.order = self.rows
@@ -208,7 +187,7 @@ class _Fitting:
         for rows in self.examples.values():
             evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
         self.targets = self.trainer.targets_of(self.optimizer)
-        self.seed = values_at(self.trainer.program, self.targets)
+        self.seed = self._current_state()
         self.history: list[dict[str, Any]] = []
         self.trained = _Tally(self.metrics)
         self.validated: dict[str, _Tally] = {}
@@ -255,14 +234,14 @@ class _Fitting:
 
     async def _run(self) -> History:
         """Take the steps, then finish; a resumed run starts with the values that it began with."""
-        for callback in self.hooks.callbacks:
+        for callback in self.callbacks:
             callback.stopped = None
         seed = await self.journal.read("seed")
         if seed is None:
             await self.journal.write("seed", self._values())
         else:
             self._write(seed)
-            self.seed = values_at(self.trainer.program, self.targets)
+            self.seed = self._current_state()
         functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
         measures = Metrics({id(function): function for function in functions}.values())
         self.bench, self.ledger, runner = self.trainer.open_run(
@@ -303,8 +282,8 @@ class _Fitting:
 
     def _values(self) -> dict[str, Any]:
         """Return what program and optimizer hold."""
-        present = values_at(self.trainer.program, self.targets)
-        return {"program": present.to_json(), "optimizer": tree.state(self.optimizer, tree.OptState).to_json()}
+        own = tree.state(self.optimizer, tree.OptState)
+        return {"program": self._current_state().to_json(), "optimizer": own.to_json()}
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Let program and optimizer hold what they held."""
@@ -404,10 +383,14 @@ class _Fitting:
             if self.step > first:
                 await self._end_epoch(began)
                 self.epoch += 1
-                stopped = stopped or ("callback" if self.hooks.stopped else None)
+                stopped = stopped or self._stopped_by_callback()
             if stopped:
                 return stopped
         return "epochs"
+
+    def _stopped_by_callback(self) -> Stopped | None:
+        """Return why the run ends, if a callback ends it."""
+        return "callback" if any(callback.stopped for callback in self.callbacks) else None
 
     def _count_known(self) -> int:
         """Return how many rollouts, proposals and States of the program there were."""
@@ -431,20 +414,20 @@ class _Fitting:
         """Take one step, and notify the callbacks; return why it is the last one, if it is."""
         before, count_before = self._current_state(), self._count_known()
         await leaves.aio.checkpoint()
-        if self.hooks.monitor is not None:
-            self.hooks.monitor.tic()
+        if self.monitor is not None:
+            self.monitor.tic()
         if not await self._run_optimizer(batch):
             return "budget"
-        if self.hooks.monitor is not None:
-            self.hooks.monitor.toc_print()
+        if self.monitor is not None:
+            self.monitor.toc_print()
         changed = await self._hold(before)
         self.idle = 0 if self._count_known() > count_before else self.idle + 1
         self.step += 1
-        await _call(self.hooks.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
+        await _call(self.batch_end, BatchEndParam(self.epoch, number, self.metrics, self.trainer))
         if changed:
             await self._notify("on_candidate")
         await self._notify("on_step_end")
-        return "callback" if self.hooks.stopped else None
+        return self._stopped_by_callback()
 
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
@@ -521,18 +504,18 @@ class _Fitting:
                 _LOG.info("Epoch[%d] Train-%s=%s", self.epoch, name, value)
         _LOG.info("Epoch[%d] Time cost=%.3f", self.epoch, seconds)
         await self._notify("on_epoch_end")
-        await _call(self.hooks.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
-        await _call(self.hooks.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
+        await _call(self.epoch_end, self.epoch, self.trainer.program, *self.trainer.get_params())
+        await _call(self.eval_end, BatchEndParam(self.epoch, 0, self.metrics, self.trainer))
 
     async def _notify(self, method: str) -> None:
         """Call the callbacks."""
-        if not self.hooks.callbacks:
+        if not self.callbacks:
             return
         ledger = self.ledger
         candidate = self._current_candidate() if method == "on_candidate" else None
         numbers = ledger.step, self._logs(), ledger.spent(), ledger.is_replaying
         event = TrainingEvent(self.trainer, self.epoch, *numbers, candidate, self.limits.rollouts)
-        await _call([getattr(callback, method) for callback in self.hooks.callbacks], event)
+        await _call([getattr(callback, method) for callback in self.callbacks], event)
 
 
 class _Tally:

@@ -209,6 +209,11 @@ def whole_number(optimizer: Optimizer, name: str, value: int, least: int | None 
     return leaves.check_int(f"{type(optimizer).__name__}: {name}", value, least, error=TrainerError)
 
 
+def whole_numbers(optimizer: Optimizer, least: int = 1, **counts: int) -> list[int]:
+    """Return several counts by name; errors of `whole_number`."""
+    return [whole_number(optimizer, name, value, least) for name, value in counts.items()]
+
+
 def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0, most: float = inf) -> float:
     """Return a number of an optimizer's settings.
 

@@ -303,7 +303,7 @@ class NumericCloseness(Reward):
         **options: Those of `Reward`.
 
     Raises:
-        ConfigError: One of them is not a finite number of at least 0.
+        ConfigError: One of them is not a number of at least 0.
 
     Example:
         >>> import synmod as sm
@@ -319,10 +319,8 @@ class NumericCloseness(Reward):
 
     def __init__(self, tolerance: float = 0.0, relative: float = 0.1, **options: Unpack[RewardOptions]) -> None:
         super().__init__(**options)
-        for name, value in (("tolerance", tolerance), ("relative", relative)):
-            if not _is_number(value) or value < 0:
-                raise ConfigError(f"NumericCloseness: {name} is {value!r:.100}; write a number of at least 0.")
-        self.tolerance, self.relative = tolerance, relative
+        self.tolerance = leaves.check_number("NumericCloseness: tolerance", tolerance, 0, error=ConfigError)
+        self.relative = leaves.check_number("NumericCloseness: relative", relative, 0, error=ConfigError)
 
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return the mean closeness, and both numbers where they differ."""

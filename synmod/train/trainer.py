@@ -18,10 +18,11 @@ from synmod.module import Module, build_and_check
 from synmod.tree import State
 
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
-from .bench import TrainingRun, open_run
+from .bench import Bench
 from .binding import Lifecycle, as_list, done, needs_its_steps
-from .candidates import ExamplesBySplit, Target
+from .candidates import CandidatePool, ExamplesBySplit, Target
 from .credit import FeedbackItem, Routing
+from .history import Ledger
 from .metrics import metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
@@ -102,7 +103,7 @@ class Trainer:
         self._rows: list[Example] = []
         self._outcomes: list[RunOutcome] = []
         self._seen_rows: dict[str, Example] = {}
-        self._manual_run: TrainingRun | None = None
+        self._manual_run: tuple[Bench, Ledger, runs.Runner] | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
@@ -548,12 +549,6 @@ class Trainer:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    @property
-    def _routing(self) -> Routing:
-        """Routes feedback to the params of a bound program."""
-        assert self._binding.routing is not None
-        return self._binding.routing
-
     def _runner(self, **options: Any) -> runs.Runner:
         """Return what runs rows of the program in the contexts, each from the initial states."""
         self.context_pool.widen(runs.most_at_once(self.context_pool.concurrency, self.models()))
@@ -596,7 +591,7 @@ class Trainer:
         if isinstance(states, State) or len(states) != len(rows):
             states = [states if isinstance(states, State) else self._initial_states] * len(rows)
         recorded, mode = self.for_training, self.for_training if is_train is None else is_train
-        paths = self._routing.paths if recorded else frozenset[str]()
+        paths = self._binding.routing.paths if self._binding.routing and recorded else frozenset[str]()
         runner = self._runner(initial_states=State(), paths=paths, training=mode, all_calls=recorded)
         with self.watch_rows():
             self._outcomes = await runner.run_batch(rows, states, keeps_failures=on_error == "collect")
@@ -658,7 +653,8 @@ class Trainer:
             outcome.result(Rollout, row, feedback, calls=outcome.calls)
             for row, outcome, feedback in zip(self._rows, self._outcomes, feedbacks, strict=True)
         ]
-        for path, items in self.drop_unrequested(await self._routing.items(rollouts)).items():
+        routing = cast("Routing", self._binding.routing)
+        for path, items in self.drop_unrequested(await routing.items(rollouts)).items():
             previous = self.feedback.get(path, ()) if self._binding.requests[path] == "add" else ()
             self.feedback[path] = (*previous, *items)
         self._input_feedback = feedbacks
@@ -700,14 +696,14 @@ class Trainer:
         if self._binding.has_params:
             rows = self._seen_rows
             self._manual_run = self._manual_run or self.open_run(optimizer, {"train": rows, "validation": rows})
-            run = self._manual_run
-            run.ledger.begin(self._updates, [str(row.id) for row in self._rows])
-            mine = {path: items for path, items in self.feedback.items() if path in run.bench.targets}
+            bench, ledger, _ = self._manual_run
+            ledger.begin(self._updates, [str(row.id) for row in self._rows])
+            mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
-                changed = await take_step(self.program, optimizer, run.bench, mine)
-                run.ledger.check_proposals(type(optimizer).__name__)
+                changed = await take_step(self.program, optimizer, bench, mine)
+                ledger.check_proposals(type(optimizer).__name__)
             finally:
-                run.ledger.end()
+                ledger.end()
         self._updates += 1
         requests = self._binding.requests
         self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
@@ -716,8 +712,8 @@ class Trainer:
 
     def open_run(
         self, optimizer: Optimizer, examples: ExamplesBySplit, limits: runs.Budget | None = None, **options: Any
-    ) -> TrainingRun:
-        """Return a run on this program as it is.
+    ) -> tuple[Bench, Ledger, runs.Runner]:
+        """Return the bench, the ledger and the runner of a run on this program as it is.
 
         Args:
             optimizer: The optimizer, whose targets are trained.
@@ -732,8 +728,11 @@ class Trainer:
         routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
         options = {"reward": self.reward, "seconds": limits.seconds, **options}
         runner = self._runner(paths=routing.paths, seed=seed, **options)
+        pool = CandidatePool(seed, examples["validation"])
+        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
         outputs, run_seed = dict(self._binding.outputs), self.seed if optimizer.seed is None else optimizer.seed
-        return open_run(runner, routing, optimizer, targets, examples, limits, outputs.values(), run_seed)
+        bench = Bench(ledger, runner, routing, optimizer, targets, examples, outputs.values(), run_seed)
+        return bench, ledger, runner
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 
@@ -783,10 +782,8 @@ class Trainer:
         Raises:
             Exception: The first failure, with the number of its row as a note.
         """
-        batches_of_outputs = [
-            outputs async for outputs, _, _ in self.iter_predict(eval_data, num_batch, on_error=on_error)
-        ]
-        return [output for outputs in batches_of_outputs for output in outputs] if merge_batches else batches_of_outputs
+        parts = [outputs async for outputs, _, _ in self.iter_predict(eval_data, num_batch, on_error=on_error)]
+        return [output for outputs in parts for output in outputs] if merge_batches else parts
 
     @needs_its_steps
     async def iter_predict(

@@ -229,7 +229,7 @@ async def test_numeric_closeness_falls_with_the_distance():
         (lambda: R.ExactMatch(normalize="txt"), "normalize must be None or 'text', got 'txt'. Did you mean 'text'"),
         (lambda: R.ExactMatch(reduce="sum"), "reduce must be .*, got 'sum'"),
         (lambda: R.TokenF1("f2"), "kind must be .*, got 'f2'"),
-        (lambda: R.NumericCloseness(tolerance=-1), "tolerance is -1"),
+        (lambda: R.NumericCloseness(tolerance=-1), "tolerance must be .*, got -1"),
         (lambda: R.ExactMatch(in_maks=["x"]), "Did you mean 'in_mask'"),
         (lambda: R.LMAsJudge(samples=0), "samples must be .*, got 0"),
         (lambda: R.LMAsJudge(scale=int), "is not a scale"),
