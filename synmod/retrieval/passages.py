@@ -18,9 +18,11 @@ Section = tuple[str, str]
 
 _TEXTS: Final = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm"})  # read in a folder
 _PAGES: Final = (".html", ".htm")
-_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t]*#*\s*")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)([ \t]+#+)?\s*")
+_UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)\s*")
+_UNDERLINED: Final = re.compile(r"(\s*\n)? {0,3}[^\s#>|*+=`~-].*\s*")  # no paragraph, list, table or quotation
 _FRONT_MATTER: Final = re.compile(r"\A---\s*\n[\w-]+:.*?\n---[ \t\r]*(\n|\Z)", re.DOTALL)
-_FENCE: Final = re.compile(r" {0,3}(```|~~~)")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？])|\n\s*\n")
 _WORD_END: Final = re.compile(r"\s+")
 
@@ -109,15 +111,18 @@ def _decode(content: bytes) -> str:
 
 def _markdown_sections(text: str) -> list[Section]:
     """Return the sections of Markdown; a `#` in a block of code is no heading."""
-    sections, heading, lines, fence = list[Section](), "", list[str](), ""
-    for line in _FRONT_MATTER.sub("", text).splitlines(keepends=True):
+    lines, starts, fence = _FRONT_MATTER.sub("", text).splitlines(keepends=True), [(0, "")], ""
+    for at, line in enumerate(lines):
         if mark := _FENCE.match(line):
-            fence = "" if fence == mark[1] else fence or mark[1]
-        if not fence and (match := _HEADING.fullmatch(line)):
-            sections.append((heading, "".join(lines)))
-            heading, lines = match[1], []
-        lines.append(line)
-    return [*sections, (heading, "".join(lines))]
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        elif fence:
+            continue
+        elif match := _HEADING.fullmatch(line):
+            starts.append((at, match[1]))
+        elif _UNDERLINE.fullmatch(line) and _UNDERLINED.fullmatch("".join(lines[max(at - 2, 0) : at])):
+            starts.append((at - 1, lines[at - 1].strip()))
+    ends = [at for at, _ in starts[1:]]
+    return [(heading, "".join(lines[at:end])) for (at, heading), end in zip(starts, [*ends, None], strict=True)]
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,21 @@ from hypothesis import given, strategies as st
 import synmod as sm
 
 PIECES = st.sampled_from(
-    ["word ", "A sentence. ", "Why? ", "\n\n", "\n", "海は深い。", "x" * 40, "# Head\n", "```\n", "é", "<b>"]
+    [
+        "word ",
+        "A sentence. ",
+        "Why? ",
+        "\n\n",
+        "\n",
+        "海は深い。",
+        "x" * 40,
+        "# Head\n",
+        "Head\n==\n",
+        "---\n",
+        "```\n",
+        "é",
+        "<b>",
+    ]
 )
 TEXTS = st.lists(PIECES, max_size=60).map("".join)
 
@@ -32,12 +46,19 @@ def test_nothing_is_lost_and_nothing_is_too_long(text, size, data):
 
 def test_sections_begin_with_their_heading():
     """A `#` in a block of code is no heading."""
-    text = "before\n# Tea #\nA drink.\n```sh\n# not one\n```\n## Green tea\nIt is green.\n"
-    assert [(p.metadata.get("heading"), p.text) for p in sm.passages(text)] == [
-        (None, "before"),
-        ("Tea", "# Tea #\nA drink.\n```sh\n# not one\n```"),
-        ("Green tea", "## Green tea\nIt is green."),
+    parts = [
+        (None, "what is\nbefore\n---\n\n- item\n---"),
+        ("Tea", "# Tea #\nA drink.\n````sh\n```\n# not one\n```\n````"),
+        ("C#", "  ## C#\nIt is sharp.\n"),
+        ("Green tea", "Green tea\n---\nIt is\ngreen.\n---\n~~~\nNo\n==\n~~~\n"),
+        ("Sea", "Sea\n="),
     ]
+    text = "\n".join(part for _, part in parts)
+    for end in ("\n", "\r\n"):
+        passages = sm.passages(text.replace("\n", end))
+        assert [(p.metadata.get("heading"), p.text.replace(end, "\n")) for p in passages] == [
+            (heading, part.strip()) for heading, part in parts
+        ]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
