@@ -20,7 +20,7 @@ _TEXTS: Final = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm"})
 _PAGES: Final = (".html", ".htm")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)([ \t]+#+)?\s*")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)\s*")
-_UNDERLINED: Final = re.compile(r"(\s*\n)? {0,3}[^\s#>|*+=`~-].*\s*")  # no paragraph, list, table or quotation
+_UNDERLINED: Final = re.compile(r"(\s*\n)? {0,3}[^\s#>|*+=`~-].*\n?")  # no paragraph, list, table or quotation
 _FRONT_MATTER: Final = re.compile(r"\A---\s*\n[\w-]+:.*?\n---[ \t\r]*(\n|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？])|\n\s*\n")

@@ -47,7 +47,7 @@ def test_nothing_is_lost_and_nothing_is_too_long(text, size, data):
 def test_sections_begin_with_their_heading():
     """A `#` in a block of code is no heading."""
     parts = [
-        (None, "what is\nbefore\n---\n\n- item\n---"),
+        (None, "what is\nbefore\n---\n\n---\n\n- item\n---"),
         ("Tea", "# Tea #\nA drink.\n````sh\n```\n# not one\n```\n````"),
         ("C#", "  ## C#\nIt is sharp.\n"),
         ("Green tea", "Green tea\n---\nIt is\ngreen.\n---\n~~~\nNo\n==\n~~~\n"),
