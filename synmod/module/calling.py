@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmod import data, errors, flow, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
-from synmod.leaves import drive, is_driven, map_leaves
+from synmod.leaves import aio, drive, is_driven, map_leaves
 from synmod.scope import AMBIENT, FRAME, CallFrame, CallRun, effective, hooks_for, nearest_live
 
 from . import contract
@@ -204,7 +204,7 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
         BuildError: The module cannot be built.
         NoCallError: The class defines no `call`.
         DeadlineExceeded: An enclosing deadline has passed.
-        Exception: Any exception of `call`, unchanged except for one note.
+        Exception: Any exception of `call`, unchanged except for one note; the only one of a group as itself.
     """
     record = module._record
     call = record.declaration.call
@@ -288,14 +288,16 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
             scope.end_call(notified, frame, args, output, None, started)
         return output
     except BaseException as error:
-        failure = error
+        failure = errors.unwrap_group(error)
         if frame.layer is not None:
             frame.layer.drop()
-        note_failure(error, frame, module, args)
+        note_failure(failure, frame, module, args)
         if listeners:
-            scope.end_call(listeners, frame, args, None, error, started)
+            scope.end_call(listeners, frame, args, None, failure, started)
         if parent is None:
-            errors.shorten_traceback(error)
+            errors.shorten_traceback(failure)
+        if failure is not error:
+            aio.reraise(failure)
         raise
     finally:
         frame.live = False

@@ -177,8 +177,8 @@ async def test_a_second_failure_is_a_note_on_the_first():
 
 
 async def test_an_exception_group_of_a_step_stays_what_it_is():
-    """A step may raise a group of its own; it is not unwrapped."""
-    group = ExceptionGroup("mine", [ValueError("inner")])
+    """A step may raise a group of its own; it is not unwrapped, unless it has one failure."""
+    group = ExceptionGroup("mine", [ValueError("inner"), ValueError("too")])
 
     async def fail(_):
         await asyncio.sleep(0)

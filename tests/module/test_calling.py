@@ -2,6 +2,7 @@
 
 import asyncio
 
+import anyio
 import pytest
 
 from synmod.data import DataModel, JsonDataModel
@@ -254,6 +255,32 @@ def test_a_failing_call_raises_itself_with_one_note(any_loop):
         assert FRAME.get() is None
         del error.__notes__
         del error._synmod_noted_in
+
+    any_loop(main)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_the_only_failure_of_a_task_group_is_raised_as_itself(any_loop, failures):
+    """So retries, fallbacks and limits see it; its traceback shows where it was raised. Several stay a group."""
+
+    class Crowd(Module):
+        async def call(self, inputs):
+            async with anyio.create_task_group() as outer, anyio.create_task_group() as inner:
+                outer.start_soon(anyio.sleep, 60)
+                for _ in range(failures):
+                    inner.start_soon(fail)
+
+    async def fail():
+        raise error
+
+    error = KeyError("x")
+
+    async def main():
+        with pytest.raises(KeyError if failures == 1 else ExceptionGroup) as caught:
+            await Crowd()(Query(question="x"))
+        assert "'crowd' (Crowd), call " in caught.value.__notes__[0]
+        assert failures > 1 or (caught.value is error and caught.value.__context__ is None)
+        assert failures > 1 or caught.traceback[-1].name == "fail"
 
     any_loop(main)
 
