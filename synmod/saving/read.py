@@ -13,22 +13,11 @@ from typing import Any, cast
 from pydantic_core import PydanticSerializationError, to_json
 
 from synmod import lm, retrieval
-from synmod.data import json_equal
+from synmod.data import json_equal, thaw
 from synmod.errors import ArgumentError, BuildError, GraphError, SynmodError
-from synmod.leaves import (
-    Json,
-    Suspended,
-    checks_keywords,
-    did_you_mean,
-    drive,
-    escape_step,
-    frozen,
-    is_mapping,
-    path_str,
-    thaw,
-)
+from synmod.leaves import Json, Suspended, checks_keywords, did_you_mean, drive, escape_step, frozen, is_mapping
 from synmod.module import Module, note_loaded, read_build_config, seal
-from synmod.tree import NODE, STATIC, GraphDef, Static, find_variables, kind_of, record, walk
+from synmod.tree import NODE, STATIC, GraphDef, Static, find_variables, kind_of, path_str, record, walk
 
 from . import document, records
 from .document import FileLimits, Where, check, check_record, format_error, load_error, user_code

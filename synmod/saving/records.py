@@ -10,19 +10,9 @@ from pydantic_core import to_json
 
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
-from synmod.leaves import (
-    FrozenDict,
-    Json,
-    check_name,
-    did_you_mean,
-    frozen,
-    frozen_dict,
-    is_object,
-    is_sequence,
-    path_str,
-)
+from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, is_sequence
 from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on
-from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, walk
+from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, path_str, walk
 
 from . import document
 from .document import Where, check, check_pairs, check_record, format_error, load_error, short_text, user_code
