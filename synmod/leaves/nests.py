@@ -186,13 +186,16 @@ def pack(structure: Any, values: Iterator[Any]) -> Any:
     return map_leaves(lambda _: next(values), structure)
 
 
-def align_nests(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[NestPath, Any, Any]] | None:
+def align_nests(
+    pattern: Any, nest: Any, path: NestPath = (), *, holes: bool = False
+) -> list[tuple[NestPath, Any, Any]] | None:
     """Pair the leaves of two nests.
 
     Args:
         pattern: The nest that decides the order.
         nest: The other nest; a list and a tuple count as one, dicts may differ in the order of their keys.
         path: The path of both.
+        holes: Whether None on either side stands for anything, and is left out.
 
     Returns:
         (path, leaf of `pattern`, leaf of `nest`) in the order of `pattern`; None where the structures differ.
@@ -206,6 +209,8 @@ def align_nests(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[Nest
 
     Source: dm-tree `map_structure_up_to`.
     """
+    if holes and (pattern is None or nest is None):
+        return []
     kind = kind_of(pattern)
     if kind != kind_of(nest) or (kind == OBJECT and type(pattern) is not type(nest)):
         return None
@@ -219,7 +224,7 @@ def align_nests(pattern: Any, nest: Any, path: NestPath = ()) -> list[tuple[Nest
     if len(by_step) != len(children):
         return None
     for step, child in zip(steps, children, strict=True):
-        below = align_nests(child, by_step[step], (*path, step)) if step in by_step else None
+        below = align_nests(child, by_step[step], (*path, step), holes=holes) if step in by_step else None
         if below is None:
             return None
         pairs += below

@@ -228,30 +228,6 @@ def check_signature(module: Module, call: CallSignature, args: tuple[Any, ...], 
 # -- the contract -----------------------------------------------------------------------------------------------------
 
 
-def _pair_leaves(expected: Any, nest: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any, Any]]:
-    """Pair each symbol of a nest with the leaf at its place; None fits anywhere, and a list matches a tuple.
-
-    Raises:
-        LookupError: The structures differ.
-    """
-    if expected is None or nest is None:
-        return
-    kind = nests.kind_of(expected)
-    if kind != nests.kind_of(nest):
-        raise LookupError
-    if kind == nests.LEAF:
-        if not is_datum(nest):
-            raise LookupError
-        yield path, expected, nest
-        return
-    left, right = nests.flatten_one_level(expected), nests.flatten_one_level(nest)
-    by_step = dict(zip(right.steps, right.children, strict=True))
-    if len(left.children) != len(by_step):
-        raise LookupError
-    for step, part in zip(left.steps, left.children, strict=True):
-        yield from _pair_leaves(part, by_step[step], (*path, step))
-
-
 ANY_CLASS: Final[Any] = object()
 """A placeholder for a class: the value may be made from any class."""
 Known: TypeAlias = dict[int, tuple[Schema, Any]]
@@ -311,14 +287,13 @@ class Contract:
         """Raise SchemaError unless the arguments satisfy every requirement."""
         by_schema = True
         for demand in self._demands(module, args, kwargs):
-            try:
-                pairs = list(_pair_leaves(demand.spec, demand.nest))
-            except LookupError:
+            pairs = nests.align_nests(demand.spec, demand.nest, holes=True)
+            if pairs is None or not all(is_datum(leaf) for _, _, leaf in pairs):
                 kind = "" if nests.kind_of(demand.nest) == nests.LEAF else f"{kind_text(demand.nest)} "
                 raise SchemaError(
                     f"{where(module)}: {place_of(demand.argument)}: got {kind}{shape(demand.nest)}, wanted "
                     f"{shape(demand.spec)}, by {demand.origin}: another structure."
-                ) from None
+                )
             for path, expected, leaf in pairs:
                 by_schema &= _meet(module, demand, path, expected._schema, leaf)
         if by_schema and len(args) == 1 and not kwargs and type(args[0]) is JsonDataModel:
