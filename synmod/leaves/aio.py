@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar, Token
+from functools import wraps
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
@@ -23,6 +24,7 @@ from weakref import WeakSet
 from synmod.errors import add_note, notes_of
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # -- which library runs ----------------------------------------------------------------------------------------------
 
@@ -718,6 +720,31 @@ async def to_thread(
 
     bound = None if limiter is None else limiter.limiter()
     return await anyio.to_thread.run_sync(function, *args, limiter=bound, abandon_on_cancel=abandon)
+
+
+def in_block(function: F, block: Callable[[tuple[Any, ...]], contextlib.AbstractContextManager[Any]]) -> F:
+    """Return a function, plain or `async def`, whose body runs in a block that is made for each call.
+
+    Args:
+        function: The function.
+        block: Takes the positional arguments of a call, and returns the block.
+
+    Example:
+        >>> in_block(max, lambda _: contextlib.nullcontext())(1, 2)
+        2
+
+    Source: contextlib.ContextDecorator; differs: also for async functions.
+    """
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        with block(args):
+            return await function(*args, **kwargs)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with block(args):
+            return function(*args, **kwargs)
+
+    return cast("F", wraps(function)(call_async if inspect.iscoroutinefunction(function) else call))
 
 
 class Suspended(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import reprlib
 from abc import ABCMeta
@@ -366,19 +365,7 @@ def with_name_scope(method: F) -> F:
 
     Source: tf.Module `with_name_scope`; differs: also for async methods.
     """
-    if inspect.iscoroutinefunction(method):
-
-        async def run_async(self: Module, /, *args: Any, **kwargs: Any) -> Any:
-            with scope.NameScope(self._record):
-                return await method(self, *args, **kwargs)
-
-        return cast("F", functools.wraps(method)(run_async))
-
-    def run(self: Module, /, *args: Any, **kwargs: Any) -> Any:
-        with scope.NameScope(self._record):
-            return method(self, *args, **kwargs)
-
-    return cast("F", functools.wraps(method)(run))
+    return leaves.aio.in_block(method, lambda args: scope.NameScope(args[0]._record))
 
 
 def declaration_of(cls: ModuleMeta) -> ClassDeclaration:

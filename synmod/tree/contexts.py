@@ -4,15 +4,14 @@ No other room needs them: they are for users who restructure a program in a func
 as Flax NNX modules cross `jit`. Only `update_context` sets the ContextVar of open contexts.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from contextvars import ContextVar, Token
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, overload
 
 from synmod.errors import ArgumentError, GraphError
-from synmod.leaves import check_type, reset
+from synmod.leaves import aio, check_type, reset
 
 from . import editing
 from .filters import FilterLike, to_filter
@@ -218,16 +217,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         if is_generator or not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]  (likewise)
             what = "a generator" if is_generator else f"{function!r:.100}"
             raise ArgumentError(f"update_context({tag!r}) decorates a plain or async function, not {what}.")
-
-        async def call_async(*args: Any, **kwargs: Any) -> Any:
-            with update_context(tag):
-                return await function(*args, **kwargs)
-
-        def call_plain(*args: Any, **kwargs: Any) -> Any:
-            with update_context(tag):
-                return function(*args, **kwargs)
-
-        return cast("F", functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call_plain))
+        return aio.in_block(function, lambda _: update_context(tag))
 
     @overload
     def split(self, node: M, only: FilterLike = ..., /) -> tuple[GraphDef[M], State]: ...
@@ -310,9 +300,6 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
     def _check_open(self) -> None:
         if not self.is_open:
             raise GraphError(f"Update context {self.tag!r} has ended: use it inside its block.")
-
-    def __repr__(self) -> str:
-        return f"update_context({self.tag!r})"
 
 
 def current_update_context(tag: str) -> update_context:

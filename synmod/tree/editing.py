@@ -431,9 +431,6 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
             }
         )
 
-    def __repr__(self) -> str:
-        return f"using({type(self._node).__name__}, {self._state!r:.80})"
-
 
 # -- sown values -------------------------------------------------------------------------------------------------------
 
@@ -521,9 +518,6 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
     def _in_order(self) -> list[Sown]:
         with self._lock:
             return sorted(self._sown, key=lambda sown: sown[:3])
-
-    def __repr__(self) -> str:
-        return f"capture({', '.join(cls.__name__ for cls in self._types)})"
 
 
 def open_captures(kind: Any) -> list[capture]:

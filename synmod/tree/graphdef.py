@@ -327,12 +327,11 @@ def _container_text(value: Any) -> str | None:
     """Encode a list or dict that is not JSON, such as one with int keys that paths could not name apart."""
     if not isinstance(value, list | dict):
         return None
-    pairs, kind = by_key(parts_of(value)[0]), class_of(cast("Any", value))
     try:
-        texts = [(repr(key), static_text(part)) for key, part in pairs]
+        tokens = list(_nest_tokens(value, lambda _: None))
     except RecursionError:  # it holds itself
         return None
-    return None if any(text is None for _, text in texts) else f"{kind.__name__} {texts}"
+    return None if any(isinstance(token, Static) for token in tokens) else repr(tokens)
 
 
 def _data_text(model: Any, json: Json) -> str | None:
