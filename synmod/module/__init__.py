@@ -6,7 +6,7 @@ checks: no walk, no `inspect`, no schema work, no lock. Must never know: Program
 """
 
 from . import blueprint as blueprint  # registers modules and language models as nodes of `tree`
-from .building import build, build_and_check, read_build_config
+from .building import build, build_and_check, read_build_config, write_build_config
 from .constructing import declaration_of, from_config, is_passed_on, note_loaded
 from .contract import (
     Unquoted, input_declaration, input_spec_of, no_call, output_declaration, shape, tool_inputs,
@@ -27,4 +27,5 @@ __all__ = [
     "input_declaration", "input_spec_of", "is_passed_on", "kind_text", "model_of_annotation", "no_call", "note_loaded",
     "output_declaration", "own_inputs_of", "passes_none", "read_build_config", "read_outputs", "refuse_if_sealed",
     "resolve_annotations", "seal", "shape", "tool_inputs", "verify_first_call", "where", "without_none",
+    "write_build_config",
 ]

@@ -484,20 +484,18 @@ class _NoResult:
 # -- build configs -----------------------------------------------------------------------------------------------------
 
 
-def write_build_config(module: Module) -> dict[str, Any] | None:
-    """Return the schemas a module was built on, by parameter of `build`; else None."""
+def write_build_config(module: Module, write: Callable[[Any], Any]) -> dict[str, Any] | None:
+    """Return what a module was built on, by parameter of `build`, with `write(symbol)` for each symbol; else None."""
+
+    def convert(nest: Any) -> Any:
+        if nest is None or isinstance(nest, data.SymbolicDataModel):
+            return None if nest is None else write(nest)
+        if leaves.kind_of(nest) == leaves.MAPPING:
+            return {"dict": {key: convert(item) for key, item in nest.items()}}
+        return [convert(item) for item in nest]
+
     built_on = module._record.build_config
-    return None if built_on is None else {"schemas": {name: _nest_to_json(nest) for name, nest in built_on.items()}}
-
-
-def _nest_to_json(nest: Any) -> Any:
-    if nest is None:
-        return None
-    if isinstance(nest, data.SymbolicDataModel):
-        return leaves.thaw(data.schema_of(nest))
-    if leaves.kind_of(nest) == leaves.MAPPING:
-        return {"dict": {key: _nest_to_json(item) for key, item in nest.items()}}
-    return [_nest_to_json(item) for item in nest]
+    return None if built_on is None else {"schemas": {name: convert(nest) for name, nest in built_on.items()}}
 
 
 def _nest_from_json(json: Any) -> Any:

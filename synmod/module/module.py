@@ -331,7 +331,7 @@ class Module(metaclass=ModuleMeta):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the schemas this module was built on; None before the build, and for a class without `build`."""
-        return building.write_build_config(self)
+        return building.write_build_config(self, lambda symbol: symbol.get_schema())
 
     def build_from_config(self, config: Mapping[str, Any] | None) -> Any:
         """Build an unbuilt module on the schemas that `get_build_config` returned.

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from synmod import data, errors, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, is_sequence
-from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on
-from synmod.tree import STATIC, NodeImpl, Static, Variable, Visit, get_node_impl, kind_of, own_impl, path_str, walk
+from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on, write_build_config
+from synmod.tree import NodeImpl, Static, Variable, Visit, get_node_impl, holds_node, own_impl, path_str
 
 from . import document
 from .document import Where, check, check_pairs, check_record, format_error, load_error, short_text, user_code
@@ -175,7 +175,7 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
         is_derived = has_own_config or (name in made_again and name not in bookkeeping.reassigned)
-        if is_derived and not _holds_structure(value):
+        if is_derived and not holds_node([value]):
             continue
         problems_before = len(problems)
         term = site.term(value, f"attribute {name!r}")
@@ -187,30 +187,14 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
     return attributes
 
 
-def _holds_structure(value: Any) -> bool:
-    """Whether a value is or holds a node or a Variable."""
-    return kind_of(value) != STATIC and any(visit.kind != "container" for visit in walk(value, recursive=False))
-
-
 def _build(site: _Site) -> Json:
     """Return what the module was built on; None if it is unbuilt or has no `build`."""
     cls, record = site.cls, site.node._record
     is_overridden = cls.get_build_config is not Module.get_build_config  # a Sequential has one, and no `build`
     if not record.built or not (is_overridden or declaration_of(cls).defines_build):
         return None
-    config: Any = None
-    if is_overridden:
-        config = site.node.get_build_config()
-    elif record.build_config is not None:  # the same, with symbols in the place of schemas
-        config = {"schemas": {name: _shape(nest) for name, nest in record.build_config.items()}}
+    config = site.node.get_build_config() if is_overridden else write_build_config(site.node, lambda symbol: symbol)
     return None if config is None else site.term(config, "get_build_config()")
-
-
-def _shape(nest: Any) -> Any:
-    """Return a nest in the form of a build config: a key around a dict distinguishes it from a schema."""
-    if is_object(nest):
-        return {"dict": {key: _shape(part) for key, part in nest.items()}}
-    return [_shape(part) for part in nest] if is_sequence(nest) else nest
 
 
 def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str, Json]:
@@ -328,7 +312,7 @@ class NodeEntry:
         """Note which attributes were assigned after `build` made them: plain ones are recorded only then."""
         attributes, record = vars(module), module._record
         for name in record.made_in_build & self.record["attributes"].keys():
-            if not _holds_structure(attributes[name]):
+            if not holds_node([attributes[name]]):
                 record.reassigned[name] = None
 
     def arguments_in_state(self) -> dict[str, int]:
