@@ -490,11 +490,8 @@ class BestOf(Around[R]):
             async for sample in samples:
                 if isinstance(sample, flow.Failed):  # pyright: ignore[reportUnnecessaryIsInstance]  # collected
                     add_note(sample.error, f"item {sample.index} of map_concurrently")
-                    failure, sample = sample.error, None
-                    try:
-                        raise failure
-                    finally:
-                        del failure  # avoids a reference cycle of the exception and this frame
+                    failure, sample = [sample.error], None
+                    aio.reraise(failure.pop())  # popped: its traceback and this frame would hold each other
                 if sample is not None and (best is None or sample.value > best.value):
                     best = sample
                     if self.threshold is not None and sample.value >= self.threshold:

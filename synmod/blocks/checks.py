@@ -80,13 +80,13 @@ def whole_or_choice(kind: str, name: str, value: Any) -> int | tree.Choice:
     return value
 
 
-def whole(kind: str, name: str, value: Any, least: int = 1) -> int:
+def whole(kind: str, name: str, value: Any) -> int:
     """Return a count, checked.
 
     Raises:
-        ConfigError: `value` is not an int of at least `least`.
+        ConfigError: `value` is not an int of at least 1.
     """
-    return check_int(f"{kind}: {name}", value, least, error=ConfigError)
+    return check_int(f"{kind}: {name}", value, error=ConfigError)
 
 
 def number(kind: str, name: str, value: Any) -> float | None:

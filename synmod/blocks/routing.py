@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from synmod import data, flow, registry, scope
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, Paused, SchemaError, add_note
-from synmod.leaves import frozen, is_mapping, is_object, is_sequence
+from synmod.leaves import aio, frozen, is_mapping, is_object, is_sequence
 from synmod.module import CallAttempt, ChildAt, Execution, Module, ModuleOf, ModuleOptions, attempt, execution_of
 
 from . import checks
@@ -371,27 +371,25 @@ class Fallback(Returning[R]):
 
     async def call(self, inputs: Any) -> Any:
         """Call the members until one succeeds."""
-        failure: Exception | None = None
+        first: list[Exception] = []
         outputs: list[Any] = []
-        try:
-            for number, module in enumerate(self.modules, start=1):
-                try:
-                    outputs.append(await module(inputs))
-                except Paused:  # waits for a person, and has not failed
-                    raise
-                except self.on as error:
-                    if failure is None:
-                        failure = error
-                    else:
-                        add_note(failure, f"then {module.name!r} failed too: {type(error).__name__}: {error}")
-                    continue
-                if self.unless is None or number == len(self.modules) or self.unless(outputs[-1]):
-                    break
-            if failure is not None and not outputs:
-                raise failure
-            return outputs[-1]
-        finally:
-            del failure  # avoids a reference cycle of the exception and this frame
+        for number, module in enumerate(self.modules, start=1):
+            try:
+                outputs.append(await module(inputs))
+            except Paused:  # waits for a person, and has not failed
+                raise
+            except self.on as error:
+                if first:
+                    add_note(first[0], f"then {module.name!r} failed too: {type(error).__name__}: {error}")
+                else:
+                    first.append(error)
+                continue
+            if self.unless is None or number == len(self.modules) or self.unless(outputs[-1]):
+                break
+        if not outputs:
+            aio.reraise(first.pop())  # popped: its traceback and this frame would hold each other
+        first.clear()
+        return outputs[-1]
 
     async def compute_output_spec(self, inputs: Any) -> Any:
         """Return a symbol for the output of any member."""

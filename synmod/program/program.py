@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overload
@@ -18,7 +19,7 @@ from synmod.leaves import checks_keywords, copy_nest, did_you_mean, map_leaves, 
 from synmod.module import AsyncCallee, Data, Module, where
 from synmod.skip.wiring import verify_root
 
-from .wiring import Names, ProgramWiring, get_wiring, graph_execution, output_symbols
+from .wiring import ProgramWiring, get_wiring, graph_execution, output_symbols
 
 # -- wiring ------------------------------------------------------------------------------------------------------------
 
@@ -79,12 +80,16 @@ def _keys(program: Program) -> Callable[[Module], str]:
     """Return a function that makes the module of a step an attribute of the program, once, and returns its name."""
     attributes = vars(program)
     names_of_modules = {id(child): name for name, child in reversed(attributes.items()) if isinstance(child, Module)}
-    names = Names(lambda name: name in attributes or hasattr(type(program), name))
+    numbers = Counter[str]()  # so that thousands of equal names take linear time
 
     def key(module: Module) -> str:
         if id(module) not in names_of_modules:
-            names_of_modules[id(module)] = names.give(module.name)
-            setattr(program, names_of_modules[id(module)], module)
+            name = module.name
+            while name in attributes or hasattr(type(program), name):
+                numbers[module.name] += 1
+                name = f"{module.name}_{numbers[module.name]}"
+            setattr(program, name, module)
+            names_of_modules[id(module)] = name
         return names_of_modules[id(module)]
 
     return key

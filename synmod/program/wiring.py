@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, declare, is_subschema, model_of, symbol, value_from
 from synmod.errors import ArgumentError, CallError, SchemaError
 from synmod.flow import Declared, FlowGraph, Origin, Plan, Step, compile_flow, live_graph
-from synmod.leaves import SEQUENCE, align_nests, checks_keywords, did_you_mean, kind_of, leaves, pack
+from synmod.leaves import SEQUENCE, align_nests, checks_keywords, did_you_mean, kind_of, leaves, pack, unique_name
 from synmod.module import ChildAt, Execution, Module, Unquoted, shape, where
 from synmod.skip.wiring import steps_before
 
@@ -16,30 +16,6 @@ if TYPE_CHECKING:
     from .program import Program
 
 # -- inputs ------------------------------------------------------------------------------------------------------------
-
-
-class Names:
-    """Makes names unique, in linear time.
-
-    Args:
-        is_taken: Whether a name is in use already for another reason.
-    """
-
-    __slots__ = ("_is_taken", "_numbers")
-
-    def __init__(self, is_taken: Callable[[str], bool] = lambda _: False) -> None:
-        self._is_taken = is_taken
-        self._numbers: dict[str, int] = {}
-
-    def give(self, name: str) -> str:
-        """Return `name`, or the first of `name_1`, `name_2`, ... that is free."""
-        number, key = self._numbers.get(name, 0), name
-        while key in self._numbers or self._is_taken(key):
-            number += 1
-            key = f"{name}_{number}"
-        self._numbers[name] = number
-        self._numbers.setdefault(key, 0)
-        return key
 
 
 @checks_keywords
@@ -92,8 +68,9 @@ class Inputs:
     def __init__(self, flow: FlowGraph) -> None:
         self.structure: Any = flow.inputs
         self.declared: list[Declared] = [flow.symbols[ref.index] for ref in leaves(flow.inputs)]
-        names = Names()
-        self.names: list[str] = [names.give(str(declared.name)) for declared in self.declared]
+        self.names: list[str] = []
+        for declared in self.declared:
+            self.names.append(unique_name(str(declared.name), self.names))
         self.takes_none = all(declared.optional for declared in self.declared)
 
     def values(self, module: Module, args: Sequence[Any], keywords: Mapping[str, Any], *, entry: bool) -> list[Any]:

@@ -203,7 +203,7 @@ def _facts(call: dict[str, Any]) -> str:
     rest = {key: value for key, value in call.items() if key not in left_out and value is not None}
     fields = [field for key in _SHOWN_FIELDS if call.get(key) for field in _field_parts(key, call[key])]
     rows = [
-        f'<div class="{key}"><dt>{escape(label)}</dt><dd><pre>{escape(_text(value))}</pre></dd></div>'
+        f'<div class="{key}"><dt>{escape(label)}</dt><dd><pre>{escape(json_text(value))}</pre></dd></div>'
         for key, label, value in [*fields, ("details", "details", rest)]
     ]
     heading = ", ".join(dict.fromkeys(label for key, label, _ in fields if key != "error")) or "details"
@@ -224,7 +224,7 @@ def _field_parts(key: str, value: Any) -> list[tuple[str, str, Any]]:
     return [(key, key, value)]
 
 
-def _text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a string as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 

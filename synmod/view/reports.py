@@ -1,13 +1,12 @@
 """The pages of an evaluation and of a training run, from their JSON: `Evaluation.to_html`, `History.to_html`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
 from synmod import leaves
 
-from .pages import ReportEntry, report_page
+from .pages import ReportEntry, json_text, report_page
 from .tables import dollars_text
 
 _DATA: Final = ("inputs", "target", "outputs")
@@ -53,12 +52,12 @@ def _entry_of_run(result: dict[str, Any], before: float | None) -> ReportEntry:
     """Return the entry of one run; `before` is the score of its example in the baseline."""
     score = _number(result["score"]) if before is None else f"{_number(before)} → {_number(result['score'])}"
     error, feedback = result["error"], result["feedback"]
-    fields = {name: _text(result[name]) for name in _DATA if result[name] is not None}
+    fields = {name: json_text(result[name]) for name in _DATA if result[name] is not None}
     if feedback is not None and feedback["critique"]:
-        fields["critique"] = _text(feedback["critique"])
+        fields["critique"] = json_text(feedback["critique"])
     if error is not None:
         fields["error"] = f"{error['type']}: {error['message']}"
-    first = " ".join(_text(result["inputs"]).split())
+    first = " ".join(json_text(result["inputs"]).split())
     return ReportEntry(f"{result['id']}: {first:.200}", score, fields, error is not None)
 
 
@@ -82,7 +81,7 @@ def history_page(
         ReportEntry(
             f"{candidate['id']} {candidate['operator']}{', the best' * (candidate['id'] == record['best'])}",
             _number(_score_of(candidate)),
-            {"changes": leaves.scrub(changes[candidate["id"]]) or "none", "parents": _text(candidate["parents"])},
+            {"changes": leaves.scrub(changes[candidate["id"]]) or "none", "parents": json_text(candidate["parents"])},
         )
         for candidate in record["candidates"]
     ]
@@ -106,8 +105,3 @@ def _score_of(candidate: dict[str, Any]) -> float | None:
 def _number(value: float | None) -> str:
     """Return a number as text."""
     return "-" if value is None else f"{value:.4g}"
-
-
-def _text(value: Any) -> str:
-    """Return a text as it is, other JSON as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
