@@ -9,12 +9,17 @@ _LINE: Final = re.compile(
     "table|td|th|tr|ul"
 )
 
+_MOST_REST: Final = 1_000  # characters of a broken page in which tags are still read
+
 
 def html_sections(text: str) -> list[tuple[str, str]]:
     """Return the sections of an HTML page: headings, and the texts that they begin."""
     page = _Page(convert_charrefs=True)
     page.feed(text)
-    page.close()
+    if len(page.rawdata) <= _MOST_REST:
+        page.close()
+    else:  # in older versions of Python, `close` takes quadratic time (CVE-2025-6069)
+        page.handle_data(page.rawdata)
     return [(" ".join(page.headings[at].split()), "".join(parts)) for at, parts in enumerate(page.texts)]
 
 

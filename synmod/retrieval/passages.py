@@ -18,7 +18,7 @@ Section = tuple[str, str]
 
 _TEXTS: Final = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm"})  # read in a folder
 _PAGES: Final = (".html", ".htm")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)([ \t]+#+)?\s*")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+((?:\S++|\s++(?!#*\s*\Z))*+)\s*#*\s*")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)\s*")
 _UNDERLINED: Final = re.compile(r"(\s*\n)? {0,3}[^\s#>|*+=`~-].*\n?")  # no paragraph, list, table or quotation
 _FRONT_MATTER: Final = re.compile(r"\A---\s*\n[\w-]+:.*?\n---[ \t\r]*(\n|\Z)", re.DOTALL)

@@ -105,6 +105,14 @@ def test_a_folder_is_read(tmp_path):
     assert [p.metadata for p in sm.passages(tmp_path / "e.py")] == [{"file": "e.py"}]
 
 
+def test_a_page_that_breaks_off_is_text(tmp_path):
+    """Where older versions of Python would take minutes for 90 kB."""
+    (tmp_path / "a.html").write_text("<h1>Tea</h1>" + "<p " * 30_000)
+    passages = sm.passages(tmp_path, overlap=0)
+    assert {p.metadata["heading"] for p in passages} == {"Tea"}
+    assert "".join("".join(p.text for p in passages).split()) == "Tea" + "<p" * 30_000
+
+
 def test_what_has_not_changed_keeps_its_id(tmp_path):
     """So that an index adds only what is new."""
     path = tmp_path / "a.md"
