@@ -12,24 +12,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from synmod import tree
+from synmod import leaves, tree
 from synmod.cache import Cache
 from synmod.data import declare, dump_json, parse_json, validate
 from synmod.errors import ArgumentError, JournalError, Paused, RunError
-from synmod.leaves import (
-    Json,
-    __version__,
-    aio,
-    check_type,
-    frozen,
-    json_equal,
-    make_folder,
-    parse_path,
-    path_text,
-    scrub_json,
-    wall_time,
-    write_atomic,
-)
+from synmod.leaves import Json, aio
 from synmod.scope import NO_USAGE, Question, Usage
 
 from .calls import BEGUN, CALL, Part
@@ -60,8 +47,8 @@ class Run:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        check_type("run", path, str | os.PathLike, "a folder, such as 'runs/faq-01', or a sm.Run")
-        self.path = Path(path_text(path))
+        leaves.check_type("run", path, str | os.PathLike, "a folder, such as 'runs/faq-01', or a sm.Run")
+        self.path = Path(leaves.path_text(path))
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -98,7 +85,7 @@ class Run:
         """
         with self._records() as journal:
             lines = [dump_json({"key": key, "value": value}) for key, value in sorted(journal.items())]
-        return write_atomic(path, "".join(f"{line}\n" for line in lines))
+        return leaves.write_atomic(path, "".join(f"{line}\n" for line in lines))
 
     def answer(self, id: str, value: Any, by: str | None = None) -> None:  # noqa: A002  # the name in Question
         """Answer an open question, from this process or another one; then run the same lines again.
@@ -119,9 +106,9 @@ class Run:
             if id not in questions:
                 names = ", ".join(questions) or "none"
                 raise RunError(f"{self.path}: no question {id!r} is open. Open are: {names}.")
-            reply = frozen(value)
+            reply = leaves.frozen(value)
             validate(declare(questions[id].schema, root="any"), reply, f"The answer to {questions[id].text!r:.200}")
-            self._change(records, {f"answer/{id}": {"value": reply, "when": wall_time(), "by": by}})
+            self._change(records, {f"answer/{id}": {"value": reply, "when": leaves.wall_time(), "by": by}})
 
     def settle(self, call: RecordedCall, result: Any) -> None:
         """Record what came of a run of a tool with `once=True` that began and did not end.
@@ -139,8 +126,8 @@ class Run:
             if getattr(call, "key", None) not in {known.key for known in _calls(records) if not known.ended}:
                 raise RunError(f"{self.path}: {call!r} is not a call that began and did not end; see Run.calls.")
             note = {name: getattr(call, name) for name in ("path", "kind", "name", "arguments")}
-            note["when"] = wall_time()
-            self._change(records, {f"{CALL}{call.key}": {**note, "value": {"settled": frozen(result)}}})
+            note["when"] = leaves.wall_time()
+            self._change(records, {f"{CALL}{call.key}": {**note, "value": {"settled": leaves.frozen(result)}}})
 
     def forget(
         self, paths: str | RecordedCall | Iterable[str | RecordedCall], *, after: bool = False
@@ -169,7 +156,9 @@ class Run:
         with self._records() as records:
             calls = _calls(records)
             chosen = [
-                call for call in calls if call.key in keys or any(glob(parse_path(call.path), None) for glob in globs)
+                call
+                for call in calls
+                if call.key in keys or any(glob(leaves.parse_path(call.path), None) for glob in globs)
             ]
             later: list[str] = []
             if after and chosen:
@@ -208,7 +197,7 @@ class Run:
             JournalError: The file cannot be written.
         """
         try:
-            records.change({key: scrub_json(note) for key, note in put.items()}, remove)
+            records.change({key: leaves.scrub_json(note) for key, note in put.items()}, remove)
         except OSError as error:
             raise unusable(self._file, error) from error
 
@@ -229,7 +218,7 @@ class Run:
             OSError: The folder cannot be made or written; a JournalError where it cannot be locked.
         """
         try:
-            make_folder(self.path)
+            leaves.make_folder(self.path)
         except FileExistsError:
             raise RunError(f"{self.path} is a file, and a run is kept in a folder: give another path.") from None
         records = Cache(self._file, max_bytes=None, shared=False)
@@ -259,9 +248,9 @@ class Run:
         """
         file = self.path / "run.json"
         if not file.exists():
-            created = datetime.fromtimestamp(wall_time(), UTC).isoformat(timespec="seconds")
-            header = {"format": _FORMAT, "created": created, "synmod": __version__}
-            write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")
+            created = datetime.fromtimestamp(leaves.wall_time(), UTC).isoformat(timespec="seconds")
+            header = {"format": _FORMAT, "created": created, "synmod": leaves.__version__}
+            leaves.write_atomic(file, dump_json({**header, "identity": {**identity, "state": state}}, indent=2) + "\n")
             return
         try:
             found: Any = parse_json(file.read_bytes())
@@ -274,7 +263,7 @@ class Run:
         differences = tuple(
             (name, before[name], here[name])
             for name in sorted(before.keys() & here.keys())
-            if not json_equal(before[name], here[name])
+            if not leaves.json_equal(before[name], here[name])
         )
         if differences:
             shown = "\n".join(f"  {name}: was {old!r:.200}, is {new!r:.200}" for name, old, new in differences)

@@ -123,7 +123,7 @@ class BootstrapFewShot(FewShot):
         """Return the best of some swaps, if it gains over all validation rows."""
         pool, rng, slots = ExamplePool.from_json(self.entries.value), bench.rng("swaps"), self._slots(bench)
         pool.register(bench)
-        await bench.evaluate(state, [row for row in bench.validation if row not in bench.scores(state)])
+        await bench.evaluate(state, bench.missing(state))
         hard = await self._find_hard_rows(bench, state, pool)
         children = [pool.with_row(state, row, self.max_examples, rng) for row in hard[:slots]]
         for child in children:

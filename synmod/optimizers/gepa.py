@@ -123,9 +123,9 @@ class Gepa(Reflective):
     async def _grow(self, bench: Bench, pool: Pool, front: Sequence[str]) -> State:
         """Return the candidate with the highest bound; once it has the whole front it gets one more block."""
         best = pool.best_first()[0]
-        scores = bench.scores(best)
-        if all(row in scores for row in front):
-            await bench.evaluate(best, [row for row in bench.validation if row not in scores][: self.block])
+        missing = bench.missing(best)
+        if not any(row in missing for row in front):
+            await bench.evaluate(best, missing[: self.block])
         return pool.best_first()[0]
 
 

@@ -16,7 +16,7 @@ from synmod.train import Bench, TargetKind, whole_number, whole_numbers
 from synmod.tree import OptState, State
 
 from .example_pool import draw_sets, examples_from_fitting_labels, examples_from_runs
-from .reflection import Reflective, evidence
+from .reflection import Reflective, evidence, minibatches
 
 Choice: TypeAlias = tuple[int, ...]
 """The number of the value that is chosen, per dimension."""
@@ -102,7 +102,7 @@ class Mipro(Reflective):
             )
             sets = self.sets // 2 * min(self.block, rows) if self.max_examples else 0
             return draws + rows + sets + (len(bench.train) if asks or self.max_examples else 0)
-        end = sum(len(self._missing(bench, choice)) for choice in self.best.value)
+        end = sum(len(bench.missing(self._combine(bench, choice))) for choice in self.best.value)
         return draws + max(0, end - bench.finish_cost())
 
     async def update(self, state: State, feedback: Any, bench: Bench) -> State:  # noqa: ARG002  (of every optimizer)
@@ -131,7 +131,7 @@ class Mipro(Reflective):
         rng, draws = bench.rng("draws"), dict[Choice, list[str]]()
         for _ in range(_REDRAWS * self.width):
             choice = model.best(model.weights(rng), rng)
-            if rows := self._missing(bench, choice):
+            if rows := bench.missing(self._combine(bench, choice)):
                 draws[choice] = rows[: self.block]
                 bench.candidate(self._combine(bench, choice), bench.seed, operator="draw")
             if len(draws) == self.width:
@@ -154,7 +154,7 @@ class Mipro(Reflective):
         best, most = bench.seed, 0.0
         for choice in self.best.value:
             gain = fsum(self._gains(bench, choice, bench.validation))
-            if gain > most and not self._missing(bench, choice):
+            if gain > most and not bench.missing(self._combine(bench, choice)):
                 best, most = self._combine(bench, choice), gain
         return best
 
@@ -169,11 +169,6 @@ class Mipro(Reflective):
         """Return a combination as a State."""
         chosen = zip(self.choices.value.items(), choice or self._present, strict=True)
         return bench.seed.replace({path: values[number] for (path, values), number in chosen})
-
-    def _missing(self, bench: Bench, choice: Sequence[int]) -> list[str]:
-        """Return the validation rows that a combination has no score of."""
-        scores = bench.scores(self._combine(bench, choice))
-        return [row for row in bench.validation if row not in scores]
 
     def _gains(self, bench: Bench, choice: Sequence[int], rows: Sequence[str]) -> list[float]:
         """Return what a combination gains over the present values, on those rows that both were run on."""
@@ -228,7 +223,8 @@ class Mipro(Reflective):
         texts = _distinct(own)
         for number in range(self._count_values(bench, path) - len(texts)):
             self.tried.assign({**self.tried.value, path: texts[1:]})
-            batch = await evidence(bench, state, self._records(bench, state, f"records/{path}/{number}"))
+            rows = minibatches(bench, [state], _RECORDS, f"records/{path}/{number}")[0]
+            batch = await evidence(bench, state, rows)
             child = await self.child(bench, batch, [path], _HINTS[number % len(_HINTS)])
             if child is not None and child[path].value not in texts:
                 texts.append(child[path].value)
@@ -238,13 +234,6 @@ class Mipro(Reflective):
         """Return how many values of a path there should be, where a model must give those that are missing."""
         is_given = bool(self.proposals) or bool(_members(bench.targets[path].schema))
         return (0 if is_given else _VALUES) if self.instructions is None else self.instructions
-
-    def _records(self, bench: Bench, state: State, purpose: str) -> list[str]:
-        """Draw train rows to show to a model, half of them failures as far as there are such."""
-        rows = bench.rng(purpose).sample(bench.train, len(bench.train))
-        scores = bench.scores(state, "train")
-        failing = [row for row in rows if scores.get(row, bench.best_score) < bench.best_score][: _RECORDS // 2]
-        return [*failing, *(row for row in rows if row not in failing)][:_RECORDS]
 
 
 def _text_paths(bench: Bench) -> list[str]:

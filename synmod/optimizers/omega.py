@@ -83,16 +83,17 @@ class Omega(Reflective):
         children = list(dict.fromkeys([*mixed, *(child.state for child in mutated)]))
         await bench.gather(*(bench.evaluate(child, first) for child in children))
         pool.keep([*pool.members(), *children])
-        await bench.gather(*(self._grow(bench, member) for member in pool.best_first()[:3]))
+        best = pool.best_first()[:3]
+        await bench.gather(*(bench.evaluate(member, bench.missing(member)[: self.block]) for member in best))
         pool.keep(self._select_survivors(pool))
-        members, best = pool.members(), pool.best_first()[0]
+        members, leader = pool.members(), pool.best_first()[0]
         for child in mutated:
             self.remember(child, accepted=child.state in members)
         for child in children:
             word = "accepted" if child in members else "worse"
             bench.log("crossover" if child in mixed else "reflect", bench.seed.diff(child), word, rows=len(first))
-        self.note(best != incumbent)
-        return best
+        self.note(leader != incumbent)
+        return leader
 
     def _draw(self, bench: Bench, pool: Pool) -> tuple[list[State], list[State]]:
         """Return new mixtures of two members, and the parents of the slots that reflect."""
@@ -120,11 +121,6 @@ class Omega(Reflective):
         bounds = [pool.bound(member) for member in members]
         heat = max(self.temperature * bench.width, 1e-9)
         return rng.choices(members, [exp((bound - max(bounds)) / heat) for bound in bounds])[0]
-
-    async def _grow(self, bench: Bench, member: State) -> None:
-        """Run a member on one more block of validation rows."""
-        scores = bench.scores(member)
-        await bench.evaluate(member, [row for row in bench.validation if row not in scores][: self.block])
 
     def _select_survivors(self, pool: Pool) -> list[State]:
         """Return the members that are furthest from their nearest better ones, oldest first; the best always."""

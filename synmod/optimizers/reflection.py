@@ -65,15 +65,16 @@ async def evidence(bench: Bench, parent: State, rows: Sequence[str]) -> Evidence
     return Evidence(parent, rows, items, sorted(counts, key=lambda path: -counts[path]))
 
 
-def minibatches(bench: Bench, parents: Sequence[State], size: int) -> list[list[str]]:
+def minibatches(bench: Bench, parents: Sequence[State], size: int, purpose: str = "minibatches") -> list[list[str]]:
     """Draw disjoint train rows for each parent: half of them known to fail under it, as far as there are such.
 
     Args:
         bench: Knows the scores, and draws.
         parents: States, one per minibatch.
         size: Rows per minibatch; the last ones may be shorter.
+        purpose: Names the draw among those of a step.
     """
-    rows = bench.rng("minibatches").sample(bench.train, len(bench.train))
+    rows = bench.rng(purpose).sample(bench.train, len(bench.train))
     batches: list[list[str]] = []
     for parent in parents:
         scores = bench.scores(parent, "train")

@@ -186,6 +186,11 @@ class Bench:
         record = self._pool.find(state)
         return {} if record is None else dict(record.scores[split])
 
+    def missing(self, state: State) -> list[str]:
+        """Return the validation rows that a State was not run on."""
+        record = self._pool.find(state)
+        return [*self.validation] if record is None else self._pool.missing(record)
+
     def note_source(self, path: str, entry: Json, row: str) -> None:
         """Note of which train row an entry of an examples Variable was made: that row never sees it."""
         self._sources.setdefault((path, key_of({"entry": entry})), set()).add(row)
@@ -405,8 +410,7 @@ class Bench:
         """Run each State on the validation rows that it was not run on, as long as they fit into the room."""
         try:
             for state in states:
-                record = self._pool.find(state)
-                missing = self.validation if record is None else self._pool.missing(record)
+                missing = self.missing(state)
                 if len(missing) <= self.room:
                     await self.evaluate(state, missing)
         except errors.BudgetExceeded:

@@ -6,8 +6,8 @@ import csv
 import io
 import math
 import os
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict
 from itertools import chain, count
@@ -107,14 +107,9 @@ class Ledger:
         place, numbers = _LANE.get() or self._lane
         return (*place, next(numbers))
 
-    @contextmanager
-    def branch(self, *place: int) -> Generator[None]:
-        """Give the code inside the block a lane of its own, which begins at a place."""
-        token = _LANE.set((place, count(1)))
-        try:
-            yield
-        finally:
-            _LANE.reset(token)
+    def branch(self, *place: int) -> AbstractContextManager[None]:
+        """Return a block whose code has a lane of its own, which begins at a place."""
+        return leaves.set_in_block(_LANE, (place, count(1)))
 
     def note_line(self, line: dict[str, leaves.Json]) -> None:
         """Note what was tried."""
