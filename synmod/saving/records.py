@@ -325,7 +325,7 @@ class NodeEntry:
         }
 
     def other_terms(self) -> list[Json]:
-        """Return the terms other_terms the children: arguments, Namespaces, the constants of a graph."""
+        """Return the terms beside those of the children: arguments, Namespaces, the constants of a graph."""
         flow: dict[str, Any] = self.record.get("flow") or {"steps": (), "outputs": {"json": None}}
         return [
             *self.record.get("config", {}).values(),

@@ -9,7 +9,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from synmod import leaves, lm, tree
+from synmod import errors, leaves, lm, tree
+from synmod.module import kind_text
 
 from .document import FileLimits, Problems, Where, id_and_schema, short_text, write_document
 from .language_models import lm_faults, lm_record
@@ -43,12 +44,9 @@ def dumps(program: Any, *, limits: FileLimits | None = None) -> str:
     """
     holds_nodes = type(program) in (list, dict) and any(visit.kind == "node" for visit in tree.walk(program))
     if not holds_nodes and tree.kind_of(program) != tree.NODE:
-        problems = Problems()
-        is_class = isinstance(program, type)
-        name = f"the class {program.__name__}" if is_class else f"an object of type {type(program).__name__}"
         remedy = "pass a Module, another registered node, or a list or dict of them"
-        problems.note("", f"{name}: there is nothing to save in it", remedy)
-        problems.raise_if_any()
+        what = f"{kind_text(program)}: there is nothing to save in it"
+        Problems([errors.SaveProblem("", what, remedy)]).raise_if_any()
     written = _GraphWriter(program)
     written.problems.raise_if_any()
     sections = {**written.graph, "state": written.state}
