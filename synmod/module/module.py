@@ -380,13 +380,13 @@ class Module(metaclass=ModuleMeta):
         return constructing.get_config(self)
 
     @classmethod
-    def from_config(cls, config_: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Make a module from a config that `get_config` returned.
 
         Raises:
             ConfigError: A key is unknown.
         """
-        return constructing.from_config(cls, config_)
+        return constructing.from_config(cls, config)
 
     def clone(self, name: str | None = None) -> Self:
         """Return a copy: new structure, the same values and language models, counters at zero, no hooks.

@@ -392,13 +392,13 @@ class Sequential(Program[M]):
         return await Module.compute_output_spec(self, *args, **kwargs)
 
     @classmethod
-    def from_config(cls, config_: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Make a Sequential from what `get_config` returned, without a build."""
-        all_members: Any = config_.get("members", ())
+        all_members: Any = config.get("members", ())
         members = _pairs(all_members)
         if not members or not _is_input(members[0][1]):
-            return modules.from_config(cls, config_)
-        sequential = modules.from_config(cls, {**config_, "members": _like(all_members, members[1:])})
+            return modules.from_config(cls, config)
+        sequential = modules.from_config(cls, {**config, "members": _like(all_members, members[1:])})
         sequential.input_spec = _as_input(members[0][1])
         sequential._record_members(lambda _: all_members)
         return sequential

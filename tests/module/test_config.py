@@ -37,7 +37,7 @@ def test_arguments_are_recorded_by_name():
     knobs = Knobs([1], 5, 6, 7, fourth={"a": [1]}, name="k")
     config = knobs.get_config()
     assert config == {"first": [1], "second": 5, "rest": [6, 7], "fourth": {"a": [1]}, "name": "k"}
-    again = Knobs.from_config(config)
+    again = Knobs.from_config(config=config)
     assert again.get_config() == config
     assert again.name == "k"
     assert Knobs(1).get_config() == {"first": 1}
