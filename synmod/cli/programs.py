@@ -141,13 +141,13 @@ def show(opener: Opener, file: str, kind: str) -> None:
     served = ServedProgram("program", program)
     document = json.loads(Path(file).read_text("utf-8"))
     records = document["language_models"]
-    ids = re.findall(r'"([A-Za-z_][\w.-]*)>[A-Za-z_][\w.-]*"', json.dumps([document["graph"], document["data_models"]]))
+    ids = re.findall(r'"([A-Za-z_][\w.-]*>[A-Za-z_][\w.-]*)"', json.dumps([document["graph"], document["data_models"]]))
     about = {
         "inputs": served.input_schema,
         "outputs": run_async(served.output_schema()),
         "variables": {path: thaw(variable.value) for path, variable in tree.variables(program).items()},
         "models": {name: record["model"] if record.get("type") else None for name, record in records.items()},
-        "packages": sorted({*ids} - {"synmod"}),
+        "classes": sorted({name for name in ids if not name.startswith("synmod>")}),
     }
     if kind == "json":
         print_json(about, indent=2)

@@ -142,7 +142,7 @@ def test_show(folder, synmod, kind):
         assert shown["inputs"]["required"] == ["text"]
         assert shown["outputs"]["required"] == ["team"]
         assert shown["models"] == {"embedded/nearest": "embedded/nearest"}
-        assert shown["packages"] == ["cli_tests"]
+        assert shown["classes"] == ["cli_tests>Decision", "cli_tests>fail"]
 
 
 MISTAKES = {
