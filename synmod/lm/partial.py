@@ -11,7 +11,8 @@ from pydantic_core import from_json
 from synmod.leaves import Json, frozen_dict, frozen_list
 
 _DEEPEST: Final = 50
-_LONGEST_NUMBER: Final = 1_000
+LONGEST_NUMBER: Final = 1_000
+"""Characters of a number; a longer one is not JSON of ours."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _CHARACTERS: Final = re.compile(
     r"""(?:[^"\\\x00-\x1f]++
@@ -114,7 +115,7 @@ class PartialJson:
     def _scalar(self, text: str, at: int) -> tuple[int, bool]:
         """Read a number, a truth value or null."""
         scalar = _SCALAR.match(text, at)
-        if scalar is None or scalar.end() - at > _LONGEST_NUMBER:
+        if scalar is None or scalar.end() - at > LONGEST_NUMBER:
             raise ValueError
         if scalar.end() == len(text) and scalar[0] not in _LITERALS:
             return at, False

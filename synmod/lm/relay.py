@@ -24,7 +24,7 @@ from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Clock, Json, aio, close_generator, set_in_block
 from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Place, Usage, notify
 
-from .partial import GrowingJson
+from .partial import LONGEST_NUMBER, GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
 
 P = ParamSpec("P")
@@ -411,7 +411,8 @@ class _Numbers:
                 self._is_escaped = self._is_in_text and sign == "\\"
         self._before = head[-1:] or self._before
         first = text[len(head) : len(head) + 1]
-        is_number = first in _DIGITS and self._before in "[:, \t\r\n" and not self._is_in_text
+        is_short = len(text) - len(head) <= LONGEST_NUMBER
+        is_number = is_short and first in _DIGITS and self._before in "[:, \t\r\n" and not self._is_in_text
         self._held = text[len(head) :] if is_number else ""
         self._before = self._before if is_number else text[-1:] or self._before
         return head if is_number else text

@@ -86,8 +86,9 @@ def read_reasoning(message: dict[str, Json]) -> str:
     )
 
 
-_OPENING: Final = re.compile(r"\s*<(think|thinking|reasoning)>")
+_OPENING: Final = re.compile(r"\s{0,1000}<(think|thinking|reasoning)>")
 _OPENINGS: Final = ("<think>", "<thinking>", "<reasoning>")
+_LONGEST_OPENING: Final = 1_000  # with the white space before it, of which some models send no end
 
 
 class ThinkingSplitter:
@@ -113,7 +114,7 @@ class ThinkingSplitter:
         if self._closing is None:
             if opening := _OPENING.match(rest):
                 self._closing, rest = f"</{opening[1]}>", rest[opening.end() :]
-            elif not is_last and any(tag.startswith(rest.lstrip()) for tag in _OPENINGS):
+            elif len(rest) < _LONGEST_OPENING and not is_last and _begins_opening(rest.lstrip()):
                 self._rest = rest
                 return "", ""
             else:
@@ -129,6 +130,11 @@ class ThinkingSplitter:
         text = rest.lstrip()
         self.is_over = bool(text)
         return reasoning, text
+
+
+def _begins_opening(text: str) -> bool:
+    """Whether a text may be the beginning of a tag that opens a reasoning block."""
+    return any(tag.startswith(text) for tag in _OPENINGS)
 
 
 def _overlap(text: str, tag: str) -> int:

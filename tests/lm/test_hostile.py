@@ -11,6 +11,7 @@ import synmod as sm
 from synmod.lm import LMReply, LMRequest, turns
 from synmod.lm.replies import with_calls
 from synmod.lm.streaming import Assembly, ServerSentEvents
+from synmod.testing import ScriptedLM
 from tests.lm.loopback import Answer, ask, completion
 
 REQUEST = LMRequest("openai/m", turns("Hi"))
@@ -74,6 +75,24 @@ def test_the_work_grows_with_what_arrives(name):
 
     WORK[name](10)
     assert calls(1_600) < 2.2 * calls(800)
+
+
+def test_endless_white_space_is_passed_on():
+    """Some models send nothing else until they are cut: it is not held back, in case a tag follows, for ever."""
+    assembly = Assembly()
+    pieces = [piece.text for _ in range(3_000) for piece in assembly.read(record({"content": "\n"}))]
+    assert len(pieces) > 1_000 and "".join(pieces) == "\n" * 3_000
+
+
+async def test_an_endless_number_is_passed_on():
+    """It is not held back for ever because it may go on."""
+    pieces = ['{"n": ', *["1"] * 3_000]
+    texts = []
+    with pytest.raises(sm.BadReplyError):
+        async with ScriptedLM([[sm.LMChunk(piece) for piece in pieces]]).stream("Hi", {"type": "object"}) as s:
+            async for chunk in s:
+                texts.append(chunk.text)
+    assert len(texts) > 1_000 and "".join(texts) == "".join(pieces)
 
 
 def test_an_event_of_many_lines_takes_little_more_memory_than_its_bytes():
