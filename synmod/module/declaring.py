@@ -272,11 +272,12 @@ def _check_variables(cls: type) -> None:
     """Raise ConfigError for a Variable on the class, also in containers: all instances would silently share it."""
     unchecked = [base for base in cls.__mro__[:-1] if "_declaration" not in vars(base)]
     attributes = [pair for base in unchecked for pair in vars(base).items()]
-    for name in (name for name, value in attributes if tree.holds_node([value], (tree.VARIABLE,))):
-        raise ConfigError(
-            f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
-            f"make it in __init__: self.{name} = self.add_variable(...)."
-        )
+    for name, value in attributes:
+        if any(isinstance(part, tree.Variable) for _, part in tree.graph_parts(value)):
+            raise ConfigError(
+                f"class {cls.__name__}: {name!r} is a Variable on the class, shared by all instances; "
+                f"make it in __init__: self.{name} = self.add_variable(...)."
+            )
 
 
 def unknown_keyword(

@@ -141,22 +141,6 @@ def attribute_of(module: Module, name: str | int) -> Any:
     return attributes.get(name, ABSENT)
 
 
-def graph_parts(value: Any) -> Iterator[tuple[leaves.KeyPath, Any]]:
-    """Yield the nodes and Variables that `value` is or holds, with their paths below it; does not enter nodes."""
-    visited: set[int] = set()
-    pending: list[tuple[leaves.KeyPath, Any]] = [((), value)]
-    while pending:
-        at, x = pending.pop()
-        kind = tree.kind_of(x)
-        if kind in (tree.NODE, tree.VARIABLE):
-            yield at, x
-        elif kind != STATIC and id(x) not in visited:
-            visited.add(id(x))
-            pending += [
-                ((*at, key), part) for key, part in (enumerate(x) if kind == tree.SET else leaves.parts_of(x)[0])
-            ]
-
-
 # -- names in messages -------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +180,7 @@ def extend_paths(module: Module) -> None:
     if own is None:  # made inside a call: it has no path below the entry module
         table = tree.PathTable()
     for name, value in structural_attributes(module):
-        for below, part in graph_parts(value):
+        for below, part in tree.graph_parts(value):
             if id(getattr(part, "_record", part)) not in table:
                 _note_homes(table, table.add(tree.walk(part), prefix, (name, *below)))
 
@@ -308,7 +292,7 @@ def delete_attribute(module: Module, name: str) -> None:
         AttributeError: The attribute is missing.
     """
     record = module._record
-    if record.sealed and name not in record.declaration.hidden and _holds_any(_in_graph(module, name)):
+    if record.sealed and name not in record.declaration.hidden and tree.holds_node(_in_graph(module, name)):
         raise SealedError(_text(module, name, f"cannot delete attribute {name!r}"))
     in_build = remember(module)
     object.__delattr__(module, name)
@@ -392,7 +376,8 @@ def layout_of(attributes: Iterable[tuple[str | int, Any]]) -> dict[str | int, An
     layout: dict[str | int, Any] = {}
     for name, value in [pair for pair in attributes if KNOWN.get(type(pair[1])) != STATIC]:  # pyright: ignore[reportUnknownArgumentType]
         parts = [
-            (at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x) for at, x in graph_parts(value)
+            (at, 0, own_impl(class_of(x))) if _is_by_reference(x) else (at, id(x), x)
+            for at, x in tree.graph_parts(value)
         ]
         if parts:
             layout[name] = parts
@@ -441,7 +426,7 @@ def _check_assignment(module: Module, name: str, value: Any) -> bool:
         SealedError: The assignment would add, replace or remove another node or a Variable.
     """
     old = _in_graph(module, name)
-    if value is old or name in module._record.declaration.hidden or not (_holds_any(value) or _holds_any(old)):
+    if value is old or name in module._record.declaration.hidden or not any(map(tree.holds_node, (value, old))):
         return False
     # a by-reference node has no state, so it may replace one of its kind, or None
     swapped = [x for x in (old, value) if x is not None]
@@ -456,11 +441,6 @@ def _in_graph(module: Module, name: str) -> Any:
         return ABSENT
     value = attribute_of(module, name)
     return getattr_static(class_of(module), name, ABSENT) if value is ABSENT else value
-
-
-def _holds_any(value: Any) -> bool:
-    """Whether `value` is or holds a node or a Variable."""
-    return next(graph_parts(value), None) is not None
 
 
 def _is_by_reference(x: object) -> bool:

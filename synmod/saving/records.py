@@ -175,7 +175,7 @@ def _attributes(site: _Site, children: list[tuple[Any, Any]], config: dict[str, 
             site.problem(f"attribute {name!r}", fault, "choose another name")
             continue
         is_derived = has_own_config or (name in made_again and name not in bookkeeping.reassigned)
-        if is_derived and not holds_node([value]):
+        if is_derived and not holds_node(value):
             continue
         problems_before = len(problems)
         term = site.term(value, f"attribute {name!r}")
@@ -312,7 +312,7 @@ class NodeEntry:
         """Note which attributes were assigned after `build` made them: plain ones are recorded only then."""
         attributes, record = vars(module), module._record
         for name in record.made_in_build & self.record["attributes"].keys():
-            if not holds_node([attributes[name]]):
+            if not holds_node(attributes[name]):
                 record.reassigned[name] = None
 
     def arguments_in_state(self) -> dict[str, int]:

@@ -21,8 +21,8 @@ from .inspecting import find_duplicates, iter_below, is_trainable, iter_graph, p
 from .merging import build_graph, call, clone, deepcopy_node, graphdef, merge, split, state, variables
 from .contexts import current_update_context, flatten, merge_context, split_context, unflatten, update_context
 from .walk import (
-    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, RefMap, Static, Visit, get_node_impl, holds_node, is_token,
-    kind_of, own_impl, register_graph_node_type, register_impl, static, walk,
+    KNOWN, NODE, SEQUENCE, SET, STATIC, VARIABLE, NodeImpl, RefMap, Static, Visit, get_node_impl, graph_parts,
+    holds_node, is_token, kind_of, own_impl, register_graph_node_type, register_impl, static, walk,
 )
 from .states import State
 from .choice import Choice, chosen
@@ -38,9 +38,10 @@ __all__ = [
     "Static", "Trainable", "Variable", "VariableDef", "VariableRef", "VariableState", "Visit", "WithTag",
     "build_graph", "call", "capture", "chosen", "class_of", "class_text", "clone", "current_update_context",
     "deepcopy_node", "discard_writes", "filters", "find_duplicates", "find_variables", "flatten", "get_node_impl",
-    "graphdef", "holds_node", "initializers", "invalidate_paths", "is_token", "is_trainable", "iter_below",
-    "iter_graph", "keep_writes", "kind_of", "merge", "merge_context", "open_captures", "own_impl", "path_str",
-    "path_table", "paths_of", "pop", "record", "register_graph_node_type", "register_impl", "set_attributes",
-    "set_metadata", "share_variables", "snapshot", "split", "split_context", "state", "static", "static_text",
-    "submodules_of", "unflatten", "update", "update_context", "using", "variables", "variables_of", "walk",
+    "graph_parts", "graphdef", "holds_node", "initializers", "invalidate_paths", "is_token", "is_trainable",
+    "iter_below", "iter_graph", "keep_writes", "kind_of", "merge", "merge_context", "open_captures", "own_impl",
+    "path_str", "path_table", "paths_of", "pop", "record", "register_graph_node_type", "register_impl",
+    "set_attributes", "set_metadata", "share_variables", "snapshot", "split", "split_context", "state", "static",
+    "static_text", "submodules_of", "unflatten", "update", "update_context", "using", "variables", "variables_of",
+    "walk",
 ]

@@ -16,7 +16,7 @@ from .graphdef import record
 from .paths import PathTable, path_table
 from .states import Leaf, LeafFault, State, StateLike, check_leaf, fit, leaves_of, raise_faults
 from .variable import MISSING, Layer, Variable, VariableState, Write, class_of, snapshot, validate_metadata
-from .walk import NODE, STATIC, VARIABLE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
+from .walk import NODE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
 
 
 @checks_keywords
@@ -226,10 +226,7 @@ def _present(visit: Visit, name: str) -> Any:
 
 def _is_structure(value: Any) -> bool:
     """Whether a value is or holds a Variable or a node; a by-reference node does not count."""
-    kind = kind_of(value)
-    if kind == NODE:
-        return not get_node_impl(value).by_reference
-    return kind == VARIABLE or (kind != STATIC and holds_node(value))
+    return not get_node_impl(value).by_reference if kind_of(value) == NODE else holds_node(value)
 
 
 def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the public name)

@@ -337,22 +337,29 @@ def kind_of(x: object) -> int:
     return kind_of_type(type(x))
 
 
-def holds_node(x: Any, kinds_sought: tuple[int, ...] = (NODE, VARIABLE), kinds: Kinds | None = None) -> bool:
-    """Whether a container holds a Node or Variable, or another wanted kind, at any depth of containers."""
-    kinds = kinds or Kinds(KNOWN)
-    pending, alive = [x], {id(x): x}  # kept alive: a user's container may create its parts on access
+def graph_parts(value: Any) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the nodes and Variables that `value` is or holds, with their paths below it; does not enter nodes.
+
+    A key that is or holds one has the path of its dict.
+    """
+    alive: dict[int, Any] = {}  # kept alive: a user's container may create its parts on access
+    pending: list[tuple[KeyPath, Any]] = [((), value)]
     while pending:
-        container: Any = pending.pop()
-        kind = kinds[type(container)]
-        pairs = [] if kind == STATIC else [*enumerate(container)] if kind == SET else parts_of(container)[0]
-        for part in (item for pair in pairs for item in pair):
-            kind = kinds[type(part)]
-            if kind in kinds_sought:
-                return True
-            if kind not in (STATIC, NODE, VARIABLE) and id(part) not in alive:
-                alive[id(part)] = part
-                pending.append(part)
-    return False
+        at, x = pending.pop()
+        kind = kind_of(x)
+        if kind in (NODE, VARIABLE):
+            yield at, x
+        elif kind != STATIC and id(x) not in alive:
+            alive[id(x)] = x
+            pairs = enumerate(x) if kind == SET else parts_of(x)[0]
+            pending += [((*at, key), part) for key, part in pairs]
+            if kind == DICT:
+                pending += [(at, key) for key in x if not isinstance(key, str | int)]
+
+
+def holds_node(value: Any) -> bool:
+    """Whether a value is a node or Variable, or a container that holds one."""
+    return next(graph_parts(value), None) is not None
 
 
 registry.admit_when(is_node_type)
@@ -509,7 +516,7 @@ class Reader:
         if kind == SEQUENCE:
             return [*enumerate(value)], None
         if kind == SET:
-            if holds_node(value, kinds=self.kinds):
+            if holds_node(value):
                 raise errors.GraphError(
                     f"{where(visit.path)}: a {type(value).__name__} holds a node or Variable, and a set has no order "
                     "and no keys: use a list or a dict."
@@ -521,7 +528,7 @@ class Reader:
     def _check_keys(self, pairs: Pairs, holder: Any, visit: Visit) -> bool:
         """Whether all keys can be steps; raise if one cannot and a node or Variable is below."""
         fault = _bad_key(pairs)
-        if fault is not None and holds_node(holder, kinds=self.kinds):
+        if fault is not None and holds_node(holder):
             raise errors.GraphError(
                 f"{where(visit.path)}: the key {fault}, and a node or Variable is below: keys on the path to one must "
                 "be a non-empty str or an int, and distinct as text."
