@@ -76,7 +76,7 @@ class OpenAIJobs:
         return str(_object(made)["id"])
 
     async def find(self, name: str) -> str | None:
-        """Return the id of the job with our name; None if there is none."""
+        """Return the id of the job with our name; None if it is missing."""
         after = ""
         while True:
             page = _object(await self._adapter.fetch("GET", f"/batches?limit=100{after}"))

@@ -128,7 +128,7 @@ class StoredIndex(Index):
         return await self._in_thread(database.in_transaction, delete) if keys else 0
 
     async def get(self, id: str) -> Passage | None:  # noqa: A002  # the name of the field
-        """Return the passage with this id; None if there is none.
+        """Return the passage with this id; None if it is missing.
 
         Args:
             id: The id.

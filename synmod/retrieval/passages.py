@@ -110,7 +110,7 @@ def _decode(content: bytes) -> str:
 
 
 def _markdown_sections(text: str) -> list[Section]:
-    """Return the sections of Markdown; a `#` in a block of code is no heading."""
+    """Return the sections of Markdown; a `#` in a block of code is not a heading."""
     lines, starts, fence = _FRONT_MATTER.sub("", text).splitlines(keepends=True), [(0, "")], ""
     for at, line in enumerate(lines):
         if mark := _FENCE.match(line):

@@ -29,7 +29,7 @@ async def assert_not_worse(
     """Raise unless a program is as good as another one, up to a margin: for a test that a change must pass.
 
     Both run on the same rows, in a seeded order, as long as it is open which way the evidence points: the bounds of the
-    mean difference hold at every moment at once, so that looking at them after each block is no second chance.
+    mean difference hold at every moment at once, so that looking at them after each block is not a second chance.
 
     Args:
         new: The changed program.
