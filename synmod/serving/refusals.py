@@ -99,11 +99,9 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
 
 def describe_failure(error: Exception) -> str:
     """Return a failure as one line, with the line of the user's module that raised it."""
-    text = (
-        re.sub(r"(?<![:.])\n", "; ", scrub(str(error))) if isinstance(error, errors.SchemaError) else scrub(str(error))
-    )
+    text = re.sub(r"(?<![:.])\n", "; ", str(error)) if isinstance(error, errors.SchemaError) else str(error)
     text = " ".join(text.split())
     line = errors.show_own_line(error)
     is_users = line and "site-packages" not in line and not line.startswith(("<", os.path.dirname(os.__file__)))
     name = "" if isinstance(error, errors.SynmodError) else f"{type(error).__name__}: "
-    return f"{name}{text or type(error).__name__}" + (f" ({line})" if is_users else "")
+    return scrub(f"{name}{text or type(error).__name__}" + (f" ({line})" if is_users else ""))

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import synmod as sm
+from synmod.leaves import remember_secrets
 from synmod.testing import ScriptedLM
 from tests.serving.client import Client, Question, Waiting, answering, echo, get, post, until
 
@@ -152,6 +153,18 @@ async def test_a_failure_of_the_program_is_never_a_200(error, status, caplog):
     assert "Traceback" not in x.content.decode()
     if status >= 500:
         assert x.answer_headers["x-request-id"] in caplog.text
+
+
+async def test_a_key_in_the_line_that_failed_is_not_in_the_log(caplog):
+    """The log shows the line of the user's module, with `***` for a key in use."""
+    remember_secrets(["sk-of-the-line-77"])
+
+    def fail(inputs: Question) -> Question:
+        raise ValueError("no luck" if "sk-of-the-line-77" else "")
+
+    await post(sm.serve(sm.Sequential([sm.Input(Question), sm.Lambda(fail)])), "/call", {"text": "x"})
+    assert 'if "***" else' in caplog.text
+    assert "sk-of-the-line" not in caplog.text
 
 
 async def test_outputs_that_json_lacks_are_a_500(caplog):
