@@ -85,6 +85,7 @@ class Agent(Generator[M]):
     """Whether tool calls at the end of the inputs run first."""
 
     _opening: ClassVar[str] = "Call tools for what you do not know or cannot do yourself. Answer when you are done."
+    _sentences: ClassVar[bool] = False  # after one a small model chooses a value at once, and calls no tool
 
     def __init__(
         self,

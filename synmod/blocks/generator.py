@@ -174,6 +174,9 @@ class Generator(Module, Generic[M]):
     _opening: ClassVar[str] = ""
     """The beginning of default instructions."""
 
+    _sentences: ClassVar[bool] = True
+    """Whether a reply of listed values is described by sentences."""
+
     language_model: lm.LanguageModel | tree.Choice | None = None
     models: Mapping[str, lm.LanguageModel]  # by name, where `language_model` is a choice
     """The model to call; None for the default of the calling context."""
@@ -266,7 +269,9 @@ class Generator(Module, Generic[M]):
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         reply = None if form.reply is None else data.schema_of(form.reply)
         self._form, self._return_inputs = form, return_inputs
-        self._layout = lm.Layout(reply, template, prompt, system_from_inputs=system_from_inputs, layout=layout)
+        self._layout = lm.Layout(
+            reply, template, prompt, system_from_inputs=system_from_inputs, layout=layout, sentences=self._sentences
+        )
         if examples:
             self.check_examples(kind)
         self._settings: dict[str, Any] = {

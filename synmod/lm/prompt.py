@@ -28,6 +28,7 @@ from .words import (
     output_fields,
     resolve_ref,
     schema_text,
+    value_sentences,
     value_text,
     without_media,
 )
@@ -55,6 +56,8 @@ _MOST_CONSTANTS: Final = 256  # more than the candidates that an optimizer runs 
 _INPUTS: Final = "The fields of the inputs:"
 _REPLY: Final = "The fields of the reply:"
 _SECTION: Final = re.compile(rf"(?:^|\n\n)(?:{_INPUTS}|{_REPLY})\n")
+_ONE_LINE: Final = re.compile(r"[^\n]+[.!?]")
+_VALUES: Final = re.compile(r"(?:^| |\n\n)The \S+ are: [^\n]+\.\Z")
 _OPENING: Final = re.compile(
     r"<(?=\s*/?\s*(?:instructions|input_fields|output_fields|output_schema|examples|inputs|repair)\b"
     r"|[|｜]|/?s>|\w+_of_turn>|/?tool_)",
@@ -68,8 +71,12 @@ def system_text(
     output_schema: Mapping[str, Json] | None,
     without: Iterable[str] = (),
     examples: Sequence[Json] = (),
+    *,
+    sentences: bool = True,
 ) -> str:
     """Return the text of the system turn: instructions, then the fields of the inputs and of the reply in words.
+
+    Where each field of the reply has a list of values, these may be sentences after the instructions.
 
     Args:
         instructions: The task.
@@ -77,28 +84,36 @@ def system_text(
         output_schema: Schema of the reply; None for plain text.
         without: Fields of the inputs to leave out.
         examples: The examples that follow as turns; values that their answers show are left out.
+        sentences: Whether lists of values may be sentences.
 
     Example:
-        >>> print(system_text("Be brief.", {}, {"properties": {"mood": {"enum": ["good", "bad"]}}}))
-        Be brief.
+        >>> print(system_text("Name the mood.", {}, {"properties": {"mood": {"enum": ["good", "bad"]}}}))
+        Name the mood. The moods are: good, bad.
+        >>> print(system_text("Answer.", {}, {"properties": {"answer": {"type": "string"}}}))
+        Answer.
         <BLANKLINE>
         The fields of the reply:
-        - mood (good, bad)
+        - answer (string)
 
     Source: DSPy's ChatAdapter; differs: a field of the inputs is listed only if it has a description.
     """
-    sections = [instructions, _section(_INPUTS, describe_fields(input_schema, without))]
+    task, reply = instructions, ""
     if output_schema is not None and fields_of(resolve_ref(output_schema, output_schema)):
-        answers = [example["outputs"] for example in examples]
-        sections.append(_section(_REPLY, output_fields(output_schema, answers)))
+        values = guard_text(value_sentences(output_schema)) if sentences and not examples else ""
+        if values:
+            task = f"{task} {values}" if _ONE_LINE.fullmatch(task) else f"{task}\n\n{values}".lstrip()
+            lines = describe_fields(output_schema)
+        else:
+            lines = output_fields(output_schema, [example["outputs"] for example in examples])
+        reply = _section(_REPLY, lines)
     elif output_schema is not None:
-        sections.append(schema_text(output_schema))
-    return "\n\n".join(filter(None, sections))
+        reply = schema_text(output_schema)
+    return "\n\n".join(filter(None, (task, _section(_INPUTS, describe_fields(input_schema, without)), reply)))
 
 
 def instructions_in(system: str) -> str:
-    """Return the instructions in the text of a system turn: all of it before the lists of fields."""
-    return _SECTION.split(system, maxsplit=1)[0]
+    """Return the instructions in the text of a system turn: all of it before what describes the fields."""
+    return _VALUES.sub("", _SECTION.split(system, maxsplit=1)[0])
 
 
 def _section(heading: str, lines: str) -> str:
@@ -383,6 +398,7 @@ class Layout:
         system_from_inputs: Whether a conversation among the inputs may hold system turns.
         layout: "turns", which writes examples as turns and their answers, or "tags", which writes each slot between
             its own tags: a template of all slots.
+        sentences: Whether the values of a reply of listed values are told in sentences, where the layout is "turns".
 
     Raises:
         ArgumentError: Two of `template`, `prompt` and `layout="tags"`.
@@ -406,6 +422,7 @@ class Layout:
         *,
         system_from_inputs: bool = False,
         layout: str = "turns",
+        sentences: bool = True,
     ) -> None:
         if layout not in LAYOUTS:
             raise ConfigError(
@@ -421,7 +438,7 @@ class Layout:
         self._template = None if template is None else _check_template(template)
         self._has_slots = any(chosen)
         self._prompt = prompt
-        self._system_from_inputs = system_from_inputs
+        self._system_from_inputs, self._sentences = system_from_inputs, sentences
         self._constants: dict[tuple[str, int, int], _Constant] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -520,7 +537,7 @@ class Layout:
         )
         without, schema, kept_alive = (_MESSAGES,) if conversation else (), self._schema, (examples, input_schema)
         if not self._has_slots:
-            system = system_text(instructions, input_schema, schema, without, examples)
+            system = system_text(instructions, input_schema, schema, without, examples, sentences=self._sentences)
             pairs = example_turns(examples, input_schema, schema)
             start = [*_turn_of("system", system), *pairs]
             if pairs:

@@ -211,6 +211,35 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
     return "\n".join(_lines(resolve_ref(schema, schema), schema, type_text))
 
 
+def value_sentences(schema: Mapping[str, Json]) -> str:
+    """Return a sentence with the values of each field of a reply; "" unless every field has a list of values.
+
+    Example:
+        >>> value_sentences({"properties": {"team": {"enum": ["billing", "sales"]}, "mood": {"enum": ["good", "bad"]}}})
+        'The teams are: billing, sales. The moods are: good, bad.'
+
+    Source: measured on a real model beside the lines of `output_fields`, where it repeats the value that comes first.
+    """
+    sentences: list[str] = []
+    for name, field in fields_of(resolve_ref(schema, schema)).items():
+        if not (values := _values(resolve_ref(field, schema))):
+            return ""
+        sentences.append(f"The {_plural(_on_one_line(name))} are: {_in_words({'enum': values}, '')}.")
+    return " ".join(sentences)
+
+
+def _plural(noun: str) -> str:
+    """Return the plural of an English noun."""
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def _on_one_line(name: str) -> str:
+    """Return the name of a field, with escapes where it is not printable."""
+    return name if name.isprintable() else json_text(name)[1:-1]
+
+
 def _lines(
     part: Mapping[str, Json],
     root: Mapping[str, Json],
@@ -233,8 +262,7 @@ def _lines(
             for line in _lines(target, root, type_text, (*above, part))
         ]
         if words or meaning or inner:
-            label = name if name.isprintable() else json_text(name)[1:-1]  # as in a value: it stays on its line
-            line = f"- {label}" + (f" ({words})" if words else "") + (f": {meaning}" if meaning else "")
+            line = f"- {_on_one_line(name)}" + (f" ({words})" if words else "") + (f": {meaning}" if meaning else "")
             yield "  " * len(above) + " ".join(line.split())
             yield from inner
 

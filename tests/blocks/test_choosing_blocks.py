@@ -232,10 +232,10 @@ def test_arguments_are_checked_when_the_block_is_made(make, says):
 @pytest.mark.parametrize(
     ("question", "line"),
     [
-        (None, "- choice (a, b): the label that fits: a (first)"),
-        ("Which desk?", "- choice (a, b): Which desk? a (first)"),
-        ("Choose a desk.", "- choice (a, b): Choose a desk. a (first)"),
-        ("The desk", "- choice (a, b): The desk: a (first)"),
+        (None, "- choice: the label that fits: a (first)"),
+        ("Which desk?", "- choice: Which desk? a (first)"),
+        ("Choose a desk.", "- choice: Choose a desk. a (first)"),
+        ("The desk", "- choice: The desk: a (first)"),
     ],
 )
 def test_the_prompt_of_a_decision_reads_as_sentences(question, line):

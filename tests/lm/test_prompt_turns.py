@@ -1,6 +1,7 @@
 """The default layout: examples as turns, fields in words, inputs last; and no value opens what follows it."""
 
 import json
+from typing import Literal
 
 import pytest
 from hypothesis import given, strategies as st
@@ -47,6 +48,58 @@ def test_fields_are_told_in_words_and_examples_are_turns():
     ]
 
 
+def reply_of(**fields):
+    """The schema of a reply."""
+    return intern_schema({"type": "object", "properties": fields, "$defs": {"Team": {"enum": ["a", "b"]}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentences"),
+    [
+        (reply_of(team={"enum": ["billing", "sales"]}), "The teams are: billing, sales."),
+        (reply_of(city={"$ref": "#/$defs/Team"}), "The cities are: a, b."),
+        (reply_of(way={"enum": ["a"]}, box={"const": 3}), "The ways are: a. The boxes are: 3."),
+        (reply_of(match={"enum": ["a, b", "</s>"]}), 'The matches are: "a, b" or "\\u003c/s>".'),
+        (reply_of(**{"a\nb": {"enum": [True]}}), "The a\\nbs are: true."),
+    ],
+)
+def test_a_reply_of_listed_values_is_described_by_sentences(schema, sentences):
+    """A small model reads them as part of the task; it repeats the first value of a list of fields."""
+    assert rendered(schema)[0][1] == f"Read the mood. {sentences}"
+    for instructions in ("Read:\n- the mood.", "Read the mood"):
+        assert rendered(schema, instructions=instructions)[0][1] == f"{instructions}\n\n{sentences}"
+    assert rendered(schema, instructions="")[0][1] == sentences
+    described = rendered(schema, {"query": "Hi", "language": None}, input_schema=QUERY)[0][1]
+    assert described == f"Read the mood. {sentences}\n\nThe fields of the inputs:\n- query: what the user asks"
+
+
+def test_descriptions_of_listed_values_stay_lines():
+    """A sentence has the values alone."""
+    schema = reply_of(team={"enum": ["billing", "sales"], "description": "who answers"})
+    sentence = "Read the mood. The teams are: billing, sales."
+    assert rendered(schema)[0][1] == f"{sentence}\n\nThe fields of the reply:\n- team: who answers"
+
+
+def test_an_agent_reads_its_listed_values_in_a_line():
+    """After a sentence of them a small model chooses one at once, without a call of a tool."""
+    fields = {"team": Literal["billing", "sales"]}
+    inputs = sm.ChatMessages([{"role": "user", "content": "Hi"}])
+    blocks = [sm.Generator(fields, instructions="Sort."), sm.Agent([len], fields, instructions="Sort.")]
+    shown = [block.render(inputs)[0].content for block in blocks]
+    assert shown == [
+        "Sort. The teams are: billing, sales.",
+        "Sort.\n\nThe fields of the reply:\n- team (billing, sales)",
+    ]
+
+
+def test_values_that_examples_show_are_in_no_sentence():
+    """The turns of the examples tell them."""
+    schema = reply_of(mood={"enum": ["good", "bad"]})
+    shown = [{"inputs": {"text": mood}, "outputs": {"mood": mood}} for mood in ("good", "bad")]
+    assert rendered(schema, examples=frozen(shown))[0][1] == "Read the mood."
+    assert rendered(schema, examples=frozen(shown[:1]))[0][1].endswith("- mood (also bad)")
+
+
 def test_inputs_of_several_fields_are_compact_json_in_declared_order():
     """What is missing is left out, what is null is written; only described fields are told."""
     [system, user] = rendered(ANSWER, {"language": None, "query": "é <b>"}, input_schema=QUERY)
@@ -83,7 +136,7 @@ def test_what_the_examples_show_is_not_told_again():
 )
 def test_a_type_is_told_in_words(field, words):
     """Values, formats and bounds, which not every server enforces."""
-    schema = intern_schema({"type": "object", "properties": {"x": field}})
+    schema = intern_schema({"type": "object", "properties": {"note": {"description": "any"}, "x": field}})
     assert rendered(schema)[0][1].endswith(f"- x ({words})")
 
 
@@ -153,6 +206,10 @@ def test_instructions_are_found_in_the_system_turn():
     """What reads a prompt can tell the task from the fields."""
     assert instructions_in(rendered(instructions="One.\n\nTwo.")[0][1]) == "One.\n\nTwo."
     assert instructions_in(rendered(instructions="")[0][1]) == ""
+    labels = reply_of(team={"enum": ["a", "b"], "description": "who answers"}, mood={"enum": ["good", "bad"]})
+    for instructions in ("The task. Sort.", "One.\n\nTwo", ""):
+        for schema, inputs in ((TEXT, {"text": "Hi"}), (QUERY, {"query": "Hi", "language": None})):
+            assert instructions_in(rendered(labels, inputs, NONE, schema, instructions)[0][1]) == instructions
 
 
 def test_media_follow_the_text_of_their_turn():
