@@ -363,7 +363,7 @@ def _labels(json: Any) -> frozenset[str]:
 
 @register_own(public=False)
 class Precision(_ByLabel):
-    """The share of predict_rows labels that are right, over a closed field, or a list field as a set.
+    """The share of predicted labels that are right, over a closed field, or a list field as a set.
 
     Args:
         in_mask: The field; None where the target has one only.
@@ -391,7 +391,7 @@ class Precision(_ByLabel):
 
 @register_own(public=False)
 class Recall(_ByLabel):
-    """The share of expected labels that were predict_rows, over a closed field, or a list field as a set.
+    """The share of expected labels that were predicted, over a closed field, or a list field as a set.
 
     Args:
         in_mask: The field; None where the target has one only.
