@@ -27,6 +27,7 @@ class PlannedStep:
     """One step with its module, its arguments as templates, and its outputs as numbers.
 
     Attributes:
+        only: The number of the only argument, -1 unless it is one symbol.
         output: The number of the only output, -1 unless there is exactly one.
         schema: The schema of the only output.
         numbers: The numbers of all outputs.
@@ -41,6 +42,7 @@ class PlannedStep:
         self.module = module
         self.plan = plan
         self.args: tuple[Template, ...] = tuple(map(_template, step.args))
+        self.only: int = self.args[0][1] if len(self.args) == 1 and self.args[0][0] == _VALUE else -1
         self.kwargs: dict[str, Template] = {name: _template(value) for name, value in step.kwargs.items()}
         self.needs: tuple[int, ...] = tuple(dict.fromkeys(step.needs))
         self.outputs = step.outputs
@@ -213,7 +215,8 @@ class _Run:
         ready: Sequence[int] = (index,)
         while len(ready) == 1:
             step = steps[ready[0]]
-            args = [values[what] if kind == _VALUE else _fill(kind, what, values) for kind, what in step.args]
+            only = step.only
+            args: Any = (values[only],) if only >= 0 else [_fill(kind, what, values) for kind, what in step.args]
             kwargs: Any = None
             if step.kwargs:
                 kwargs = {name: _fill(kind, what, values) for name, (kind, what) in step.kwargs.items()}
