@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
@@ -18,7 +18,7 @@ from synmod.journal import Journal, Run, run_from
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, keep_partial
 
-from .examples import is_source, list_faults, rows_to_score
+from .examples import flat_map, is_source, list_faults, rows_to_score
 from .history import write_csv
 from .metrics import Metric, Metrics
 from .rewards import Reward, reward_from, warn_of_zeros
@@ -425,15 +425,7 @@ def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | 
             check(row.target)
         return ((number * samples + sample, row, sample) for sample in range(samples))
 
-    async def later() -> AsyncIterator[_Job]:
-        try:
-            async for row in rows:
-                for job in runs(row):
-                    yield job
-        finally:
-            await leaves.close_generator(rows)
-
-    return later() if isinstance(rows, AsyncIterable) else (job for row in rows for job in runs(row))
+    return flat_map(runs, rows)
 
 
 def target_checks(outputs: Any, reward: Reward | None, metrics: Iterable[Any]) -> list[Check]:

@@ -2,10 +2,10 @@
 
 import os
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import count, islice, starmap
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from synmod import leaves
 from synmod.data import ROW_READERS, Cells, DataModel, JsonDataModel, SymbolicDataModel, import_for, schema_of
@@ -27,6 +27,7 @@ from .rows import (
     with_id,
 )
 
+T = TypeVar("T")
 _MOST_HELD_OUT: Final = 200
 _FAULTS_SHOWN: Final = 50
 _PLACES_SHOWN: Final = 3
@@ -188,15 +189,21 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
 def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterator[Example]:
     """Yield rows as examples, each when it is taken; errors of `read_row`."""
     ids, numbers = set[str](), count()
+    return flat_map(lambda row: (read_row(next(numbers), row, ids, columns),), rows)
 
-    async def later() -> AsyncIterator[Example]:
+
+def flat_map(work: Callable[[Any], Iterable[T]], rows: Any) -> Iterator[T] | AsyncIterator[T]:
+    """Yield all that a function returns for each row of an iterable, sync or async, when the row is taken."""
+
+    async def later() -> AsyncIterator[T]:
         try:
             async for row in rows:
-                yield read_row(next(numbers), row, ids, columns)
+                for item in work(row):
+                    yield item
         finally:
             await leaves.close_generator(rows)
 
-    return later() if isinstance(rows, AsyncIterable) else (read_row(next(numbers), row, ids, columns) for row in rows)
+    return later() if isinstance(rows, AsyncIterable) else (item for row in rows for item in work(row))
 
 
 def list_faults(faults: Mapping[str, Sequence[str]], rows: int, what: str) -> str:

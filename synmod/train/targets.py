@@ -401,10 +401,7 @@ def target_checker(
         CallError: As `fields_to_compare`.
     """
     if isinstance(outputs, data.SymbolicDataModel):
-        try:
-            counted = apply_masks(outputs, in_mask, out_mask)
-        except SchemaError as error:
-            raise SchemaError(f"{who}: {error}", error.errors) from None
+        counted = check_masks(who, data.schema_of(outputs), None, in_mask, out_mask)
         names, reader = data.parts_of(data.schema_of(counted)).fields, Targets(counted)
 
         def check(target: Any) -> None:
