@@ -69,19 +69,22 @@ class SymbolicFrame:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         frame, layer = self._frame, self._frame.layer
+        failure = None if error is None else errors.unwrap_group(error)
         try:
             if layer is not None and error is None and self._inputs is not None:
                 self.effects = layer.effects()
                 layer.commit()
             elif layer is not None:
                 layer.drop()
-            if error is not None and self._inputs is not None:
-                note_failure(error, frame, self._module, self._inputs)
+            if failure is not None and self._inputs is not None:
+                note_failure(failure, frame, self._module, self._inputs)
         finally:
             frame.live = False
             frame.layer = None
             if self._token is not None:
                 leaves.reset(FRAME, self._token)
+        if failure is not None and failure is not error:
+            leaves.aio.reraise(failure)
 
 
 _MARK = "_synmod_noted_in"

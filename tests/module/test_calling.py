@@ -259,8 +259,9 @@ def test_a_failing_call_raises_itself_with_one_note(any_loop):
     any_loop(main)
 
 
+@pytest.mark.parametrize("inputs", [Query(question="x"), Query.to_symbolic_data_model()])
 @pytest.mark.parametrize("failures", [1, 2])
-def test_the_only_failure_of_a_task_group_is_raised_as_itself(any_loop, failures):
+def test_the_only_failure_of_a_task_group_is_raised_as_itself(any_loop, failures, inputs):
     """So retries, fallbacks and limits see it; its traceback shows where it was raised. Several stay a group."""
 
     class Crowd(Module):
@@ -277,7 +278,7 @@ def test_the_only_failure_of_a_task_group_is_raised_as_itself(any_loop, failures
 
     async def main():
         with pytest.raises(KeyError if failures == 1 else ExceptionGroup) as caught:
-            await Crowd()(Query(question="x"))
+            await Crowd()(inputs)
         assert "'crowd' (Crowd), call " in caught.value.__notes__[0]
         assert failures > 1 or (caught.value is error and caught.value.__context__ is None)
         assert failures > 1 or caught.traceback[-1].name == "fail"
