@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -313,3 +315,21 @@ async def test_propose_names_a_path_that_is_not_a_target():
 
     with pytest.raises(sm.TrainerError, match=r"bench\.propose: path .* Did you mean '0/instructions'"):
         await fit(Misspelt())
+
+
+def test_the_page_names_what_the_bench_has():
+    """Each name in the table of the docs is one of the bench, or of the optimizer."""
+    benches = []
+
+    class Looks(OneStep):
+        async def update(self, state, feedback, bench):
+            benches.append(bench)
+            return await super().update(state, feedback, bench)
+
+    asyncio.run(fit(Looks(patience=1)))
+    page = Path(__file__).parents[2].joinpath("docs/pages/ideas/own-optimizers.md").read_text()
+    table = page.partition("## What the bench offers")[2].partition("\n## ")[0]
+    names = re.findall(r"`(?:bench\.)?([a-z_]+)[`(]", table)
+    assert len(names) > 25
+    optimizer = sm.optimizers.Optimizer
+    assert [name for name in names if not (hasattr(benches[0], name) or hasattr(optimizer, name))] == []
