@@ -263,9 +263,6 @@ class Generator(Module, Generic[M]):
         super().__init__(name=name, description=description, trainable=trainable, hooks=hooks)
         kind = type(self).__name__
         vars(self).update(check_params(type(self), params))
-        arguments = self._record.arguments or {}
-        if (declared := arguments.get("data_model")) is not None:  # a file holds the model, not the types it is made of
-            self._record.arguments = {**arguments, "data_model": _model_from(declared)}
         form = data_model if isinstance(data_model, Form) else _form(data_model, schema, kind)
         reply = None if form.reply is None else data.schema_of(form.reply)
         self._form, self._return_inputs = form, return_inputs
@@ -285,7 +282,7 @@ class Generator(Module, Generic[M]):
         if compact is not None:
             check_type(f"{kind}: compact", compact, Compact, "sm.Compact(...)", error=ConfigError)
             self.compact = compact
-        self._note_variables({"instructions": instructions, "examples": examples})
+        self._note_arguments({"instructions": instructions, "examples": examples})
         if instructions is None:
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(reply)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
@@ -323,9 +320,11 @@ class Generator(Module, Generic[M]):
         if not self._return_inputs:
             self.output_spec = output
 
-    def _note_variables(self, originals: Mapping[str, Any]) -> None:
+    def _note_arguments(self, originals: Mapping[str, Any]) -> None:
         """Mark the recorded arguments that Variables hold, which files keep in the state alone."""
         arguments = self._record.arguments or {}
+        if (declared := arguments.get("data_model")) is not None:  # a file holds the model, not the types it is made of
+            arguments = self._record.arguments = {**arguments, "data_model": _model_from(declared)}
         for name, value in originals.items():
             if value is not None and arguments.get(name) == value:  # examples may be data models
                 arguments = self._record.arguments = {**arguments, name: InVariable(value)}
