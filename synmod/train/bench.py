@@ -264,7 +264,7 @@ class Bench:
             for example, overlay in overlays
             for sample in range(samples)
         ]
-        new, done = {key for key, *_ in jobs if not self._ledger.is_counted(key)}, self._ledger.done
+        new, done = {key for key, *_ in jobs} - self._ledger.counted, self._ledger.done
         completes = teacher is None and split == "validation"
         self._ledger.take(new, record if completes else None, ids)
         try:

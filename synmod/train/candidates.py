@@ -346,11 +346,6 @@ class CandidatePool:
         runs = {} if record is None else record.rollouts["validation"]
         return [runs[row][sample] for row in self._validation for sample in sorted(runs.get(row, ()))]
 
-    def is_whole(self, state: State) -> bool:
-        """Whether a State was run on all validation rows."""
-        record = self.find(state)
-        return record is not None and not self.missing(record)
-
     def best_first(self) -> list[CandidateRecord]:
         """Return the candidates with validation scores, the best one first, in the order of their `rank`."""
         return sorted((record for record in self._records.values() if record.compared), key=CandidateRecord.rank)

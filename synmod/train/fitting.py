@@ -472,7 +472,7 @@ class _Fitting:
         """Return the numbers of the present moment."""
         ledger, pool, present = self.ledger, self.ledger.pool, self._current_state()
         trained, spent = ledger.train_rollouts(), asdict(ledger.spent())
-        is_whole = pool.is_whole(present)
+        is_whole = not self.bench.missing(present)
         reward = mean(list(self.bench.scores(present).values()))
         best = next((record.compared for record in pool.best_first() if not pool.missing(record)), None)
         validated = self.validated.get(present.fingerprint) or _Tally(self.validation_metrics)

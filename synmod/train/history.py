@@ -47,6 +47,7 @@ class Ledger:
         lines: The lines of the log, in order: one dict per attempt.
         pool: The candidates.
         step: Number of the present step.
+        counted: The keys of the rollouts that were needed, those under way included; needed again they are free.
         done: The rollouts that have a result, by key.
     """
 
@@ -66,8 +67,7 @@ class Ledger:
         self.step = 0
         self._journal, self._limits, self._is_scored = journal, limits, is_scored
         self._train = train
-        self._counted: set[runs.Key] = set()
-        """Keys of the rollouts that were needed, those under way included."""
+        self.counted: set[runs.Key] = set()
         self._lm_calls = self._tokens = 0
         self._costs: list[float] = []
         """Of each rollout and proposal; summed exactly, so that what finished first does not matter."""
@@ -148,7 +148,7 @@ class Ledger:
     @property
     def rollouts(self) -> int:
         """How many rollouts were needed, recorded ones included and void ones not."""
-        return len(self._counted)
+        return len(self.counted)
 
     @property
     def pieces(self) -> int:
@@ -170,10 +170,6 @@ class Ledger:
         self._lm_calls += usage.calls
         self._tokens += usage.prompt_tokens + usage.completion_tokens
         self._costs.append(usage.cost_usd or 0.0)
-
-    def is_counted(self, key: runs.Key) -> bool:
-        """Whether a rollout was needed before, so that it is free."""
-        return key in self._counted
 
     def note_trained(self, record: CandidateRecord, rollout: Rollout) -> None:
         """Note that a step of this epoch ran a train row."""
@@ -262,12 +258,12 @@ class Ledger:
             )
         reserved -= early
         self._spare += len(early) - len(keys)
-        self._counted |= keys
+        self.counted |= keys
 
     def settle(self, counted: set[runs.Key], ended: Iterable[runs.Key]) -> None:
         """Count no longer what was taken and did not end: it was cancelled, or is void."""
-        self._counted -= counted
-        self._counted.update(ended)
+        self.counted -= counted
+        self.counted.update(ended)
 
 
 OBJECTIVES: Final = ("score", "cost_usd", "elapsed_s")
