@@ -53,7 +53,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from linecache import getline
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 __all__ = [
     "AgentLimitError", "ArgumentError", "AuthError", "BadNameError", "BadReplyError", "BudgetExceeded", "BuildError",
@@ -514,14 +514,6 @@ _FOLDERS = tuple(
     path + os.sep
     for path in (os.path.dirname(__file__), os.path.join(_STANDARD, "asyncio"), os.path.join(_STANDARD, "concurrent"))
 )
-
-
-def unwrap_group(error: BaseException) -> BaseException:
-    """Return the only failure of a group, as a TaskGroup raises it; any other error unchanged."""
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return unwrap_group(group.exceptions[0]) if len(group.exceptions) == 1 else group
-    return error
 
 
 def shorten_traceback(error: BaseException) -> None:

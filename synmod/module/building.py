@@ -69,7 +69,7 @@ class SymbolicFrame:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         frame, layer = self._frame, self._frame.layer
-        failure = None if error is None else errors.unwrap_group(error)
+        failure = None if error is None else scope.unwrap_group(error)
         try:
             if layer is not None and error is None and self._inputs is not None:
                 self.effects = layer.effects()

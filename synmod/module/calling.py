@@ -288,7 +288,7 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
             scope.end_call(notified, frame, args, output, None, started)
         return output
     except BaseException as error:
-        failure = errors.unwrap_group(error)
+        failure = scope.unwrap_group(error)
         if frame.layer is not None:
             frame.layer.drop()
         note_failure(failure, frame, module, args)

@@ -8,7 +8,7 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 """
 
 from . import hooks_lib
-from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask
+from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask, unwrap_group
 from .frame import (
     AMBIENT, FRAME, Ambient, Block, CallEntry, CallFrame, CallRun, JournalPart, NameScope, Reward, ambient,
     as_children_of, current_call, current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live, phase,
@@ -45,5 +45,5 @@ __all__ = [
     "is_from_enclosing_limit", "keep_partial", "last", "message_of", "nearest_live", "note_waiting", "notify",
     "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
     "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards",
-    "track_usage", "wait_for_readers",
+    "track_usage", "unwrap_group", "wait_for_readers",
 ]

@@ -300,17 +300,24 @@ class Pauses:
             del pauses  # else the exception and this frame form a reference cycle
 
 
-def _join(pauses: Sequence[errors.Paused]) -> errors.Paused:
-    """Return one pause with the questions of several.
+def unwrap_group(error: BaseException) -> BaseException:
+    """Return the only failure of a task group, or the pauses of its tasks as one; any other error unchanged."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    failures = [unwrap_group(failure) for failure in cast("BaseExceptionGroup[BaseException]", error).exceptions]
+    pauses = [failure for failure in failures if isinstance(failure, errors.Paused)]
+    if len(failures) == len(pauses) > 1:
+        return _join(pauses)
+    return failures[0] if len(failures) == 1 else cast("BaseException", error)
 
-    Raises:
-        CallError: Two questions that were asked apart are equal.
-    """
+
+def _join(pauses: Sequence[errors.Paused]) -> errors.SynmodError:
+    """Return one pause with the questions of several; a CallError where two that were asked apart are equal."""
     questions = list({id(question): question for pause in pauses for question in pause.questions}.values())
     words = dict[str, Question]()
     for question in questions:
         if question.words in words:
-            raise errors.CallError(
+            return errors.CallError(
                 f"{question.path or 'Two calls'}: {question.text!r:.200} is asked twice at the same time, and no "
                 "answer could be told from the other: pass what each is about, sm.ask(question, value)."
             )

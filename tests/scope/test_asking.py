@@ -1,5 +1,6 @@
 """Questions to people: what pauses, what the questions are called, and who does not take a pause for a failure."""
 
+import asyncio
 from typing import Literal
 
 import pytest
@@ -311,3 +312,19 @@ async def test_the_id_does_not_depend_on_where_the_agent_stands():
     with sm.answers({pause.questions[0].id: True}):
         await agent(sm.ChatMessages(messages=pause.messages))
     assert RAN == [(17, 30)]
+
+
+@pytest.mark.parametrize("texts", [["Refund?", "Why?"], ["Refund?", "Refund?"]])
+async def test_questions_of_a_task_group_of_the_users_are_one_pause(texts):
+    """It has those of all tasks that asked before the first pause cancelled them; equal ones are a CallError."""
+
+    class Crowd(sm.Module):
+        async def call(self, inputs: Order) -> Order:
+            async with asyncio.TaskGroup() as group:
+                for text in texts:
+                    group.create_task(sm.ask(text))
+            return inputs
+
+    with pytest.raises(sm.Paused if texts[0] != texts[1] else sm.CallError, match=texts[1][:-1]) as caught:
+        await Crowd()(Order(id=1))
+    assert texts[0] == texts[1] or [question.text for question in caught.value.questions] == texts
