@@ -151,7 +151,7 @@ async def main(options):
     OUT.mkdir(exist_ok=True)
     by_words, by_meaning = sm.KeywordIndex(OUT / "words.db"), sm.VectorIndex(options.embed, OUT / "meaning.db")
     both = sm.HybridIndex(by_words, by_meaning, name="pages")
-    passages = sm.passages(options.folder)
+    passages = sm.passages(options.folder, overlap=0)
     added = await both.add(passages)
     print(f"{len(by_words)} passages, {added} of them new")
     if options.folder == PAGES:
