@@ -87,6 +87,7 @@ class Quoting:
             (len(asked & words_of(sentence)), each["id"], sentence)
             for each in inputs["passages"]
             for sentence in re.split(r"(?<=[.!?])\s+", each["text"])
+            if "|" not in sentence  # a table
         ]
         shared, passage, sentence = max(sentences, key=lambda found: found[0], default=(0, "", ""))
         if not shared:
