@@ -318,7 +318,7 @@ class RunError(SynmodError, RuntimeError):
 
 
 class JournalError(RunError, OSError):
-    """What a run has paid for cannot be kept: its folder cannot be locked or written, or was removed under it.
+    """What a run has paid for cannot be kept: its folder cannot be locked, read or written, or was removed under it.
 
     What finished before is kept; the cause is what the operating system or SQLite raised.
     """

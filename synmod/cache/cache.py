@@ -9,8 +9,8 @@ import sqlite3
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -270,10 +270,12 @@ class Cache:
         """Return the keys that begin with a text, and their objects, least recently used first, without damaged rows.
 
         Without `max_bytes` no use is noted, and the order is that of the commits.
+
+        Raises:
+            OSError: Another program keeps the file busy, or it cannot be read; the cause is what SQLite raised.
         """
-        database = self._open()
-        with database.reading:
-            rows = database.reader.execute(_LIST, (prefix, f"{prefix}\x7f")).fetchall()
+        with self._reader() as reader:
+            rows = reader.execute(_LIST, (prefix, f"{prefix}\x7f")).fetchall()
         return [(key, value) for key, body in rows if (value := _read(body)) is not None]
 
     def change(self, put: Mapping[str, Json], remove: Iterable[str] = ()) -> None:
@@ -306,10 +308,19 @@ class Cache:
             >>> list(cache.pairs("a", "b"))
             [(1, [2])]
         """
-        database = self._open()
-        with database.reading:
-            for (row,) in database.reader.execute(_PAIRS, (f"$.{first}", f"$.{second}")):
+        with self._reader() as reader:
+            for (row,) in reader.execute(_PAIRS, (f"$.{first}", f"$.{second}")):
                 yield tuple(json.loads(row))
+
+    @contextmanager
+    def _reader(self) -> Generator[sqlite3.Connection]:
+        """Hold the connection for reading (OSError where SQLite cannot read)."""
+        database = self._open()
+        try:
+            with database.reading:
+                yield database.reader
+        except sqlite3.Error as error:
+            raise OSError(f"{self.path}: {error}") from error
 
     def close(self) -> None:
         """Close the file; the next use opens it again. What is in memory is kept."""

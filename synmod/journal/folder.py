@@ -184,22 +184,22 @@ class Run:
 
         Raises:
             RunError: There is none.
+            JournalError: Another program keeps it busy, or it cannot be read, or written in the block.
         """
         if not self._file.exists():
             raise RunError(f"{self.path}: there is no journal; the run has not begun.")
         with closing(Cache(self._file, max_bytes=None)) as records:
-            yield records
+            try:
+                records.items(BEGUN)  # opens the file; a cache that cannot do so goes on in memory
+                if records.fault is not None:
+                    raise OSError(str(records.fault)) from records.fault
+                yield records
+            except OSError as error:
+                raise unusable(self._file, error, "used") from error
 
     def _change(self, records: Cache, put: Mapping[str, Any], remove: Iterable[str] = ()) -> None:
-        """Commit notes, without secrets.
-
-        Raises:
-            JournalError: The file cannot be written.
-        """
-        try:
-            records.change({key: leaves.scrub_json(note) for key, note in put.items()}, remove)
-        except OSError as error:
-            raise unusable(self._file, error) from error
+        """Commit notes, without secrets."""
+        records.change({key: leaves.scrub_json(note) for key, note in put.items()}, remove)
 
     @asynccontextmanager
     async def open_journal(

@@ -460,6 +460,22 @@ async def test_a_locked_file_is_waited_for(tmp_path):
     await cache.aclose()
 
 
+@pytest.mark.parametrize("read", [Cache.items, lambda cache: [*cache.pairs("a", "b")]])
+async def test_a_file_that_is_kept_busy_is_an_os_error(tmp_path, monkeypatch, read):
+    """On a file system without WAL, a list of what is kept waits for the lock of a writer, but not for good."""
+    monkeypatch.setattr("synmod.cache.database._use_wal", lambda connection: None)
+    monkeypatch.setattr("synmod.cache.cache._READ_WAIT_S", 0.0)
+    cache = Cache(tmp_path / "cache.db")
+    await cache.keep("a", {"x": 1})
+    other = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(OSError, match="locked"):
+        read(cache)
+    other.close()
+    assert read(cache)
+    await cache.aclose()
+
+
 FULL = """
 import asyncio, resource, sys
 from synmod.cache import Cache

@@ -662,6 +662,20 @@ async def test_a_busy_journal_is_not_an_empty_one(tmp_path, monkeypatch, is_ende
     assert RAN == ["a"]
 
 
+@pytest.mark.parametrize("name", ["calls", "usage", "waiting"])
+async def test_a_busy_journal_is_not_read_as_an_empty_one(tmp_path, monkeypatch, name):
+    """What a run has recorded is a JournalError while another program locks the file."""
+    monkeypatch.setattr("synmod.cache.database._WAIT_S", 0.0)
+    async with sm.durable(tmp_path) as run:
+        await sm.Tool(shout)(text="a")
+    other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sm.JournalError, match="cannot be used: .* locked"):
+        getattr(run, name)
+    other.close()
+    assert run.calls
+
+
 # -- forgetting --------------------------------------------------------------------------------------------------------
 
 
