@@ -260,7 +260,7 @@ class Agent(Generator[M]):
         text = mend(output if isinstance(output, str) else data.dump_json(output))
         return {"role": "tool", "tool_call_id": call.id, "content": [text, *media] if media else text}
 
-    def _text_for_model(self, error: Exception) -> str | None:
+    def _text_for_model(self, error: BaseException) -> str | None:
         """Return what the model reads of an error of a tool; None if the error is raised."""
         if isinstance(error, (errors.Paused, errors.JournalError)) or scope.is_from_enclosing_limit(error):
             return None

@@ -202,7 +202,7 @@ class Tool(Module):
             try:
                 output = await self._run_if_allowed(value, recording)
             except Exception as error:
-                if (text := _text_reported(error)) is not None:
+                if (text := _text_reported(scope.unwrap_group(error))) is not None:
                     await recording.keep({"failure": text})
                 raise
             if (record := self._record_of(output)) is not None:
@@ -318,7 +318,7 @@ def _content_of(injected: Any) -> Json:
     return f"{type(injected).__module__}.{type(injected).__qualname__}"
 
 
-def _text_reported(error: Exception) -> str | None:
+def _text_reported(error: BaseException) -> str | None:
     """Return what the Agent that runs the tool reports to its model; None if the error is raised."""
     place = scope.NUMBERING.get()  # that of the run, inside the one of the Agent
     agent = None if place is None else place.around

@@ -108,7 +108,7 @@ class Numbering:
     around: Numbering | None
     numbers: Callable[[], Any]
     agent: str | None = None
-    reports: Callable[[Exception], str | None] | None = None
+    reports: Callable[[BaseException], str | None] | None = None
     counts: dict[Any, int] = field(default_factory=dict[Any, int])
     _tokens: list[Token[Numbering | None]] = field(default_factory=list[Any])
 

@@ -9,6 +9,7 @@ import textwrap
 from contextlib import nullcontext
 
 import pytest
+from anyio import create_task_group
 
 import synmod as sm
 from synmod.cache import Cache
@@ -674,6 +675,26 @@ async def test_a_busy_journal_is_not_read_as_an_empty_one(tmp_path, monkeypatch,
         getattr(run, name)
     other.close()
     assert run.calls
+
+
+async def test_a_failure_in_a_task_group_of_a_tool_is_recorded_as_itself(tmp_path):
+    """The model has read it, so the tool does not run again."""
+
+    async def fail(text: str):
+        RAN.append(text)
+        raise sm.ToolError("no such order")
+
+    async def look_up(text: str) -> str:
+        async with create_task_group() as group:
+            group.start_soon(fail, text)
+        return text
+
+    async def main():
+        model = ScriptedLM([sm.ToolCall("1", "look_up", {"text": "a"}), "done"])
+        await sm.Agent([sm.Tool(look_up)], language_model=model)(Query(text="Go."))
+
+    await twice(tmp_path, main)
+    assert RAN == ["a"]
 
 
 # -- forgetting --------------------------------------------------------------------------------------------------------
