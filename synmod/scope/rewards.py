@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from synmod import data, errors, leaves
 
+from .asking import unwrap_group
 from .frame import Block, CallFrame, Owner, Reward, ambient, current_call, phase
 
 _ROUNDINGS: Final = 8
@@ -211,10 +212,13 @@ class BoundReward:
         """
         if self._needs_target and values.get("target") is None:
             raise errors.CallError(f"{self._what} needs a target, and example {values.get('example_id')!r} has none.")
-        with phase("reward"):
-            result = self.call(values)
-            if not isinstance(result, float | int | Feedback) and inspect.isawaitable(result):  # hot: nearly all are
-                result = await result
+        try:
+            with phase("reward"):
+                result = self.call(values)
+                if not isinstance(result, float | int | Feedback) and inspect.isawaitable(result):  # hot: nearly all
+                    result = await result
+        except ExceptionGroup as error:
+            leaves.aio.reraise(unwrap_group(error))
         return self.feedback(result)
 
     def feedback(self, result: Any) -> Feedback:

@@ -1,6 +1,7 @@
 """Rewards and metrics ask by parameter name for what they judge."""
 
 import pytest
+from anyio import create_task_group
 
 import synmod as sm
 from synmod.scope import BoundReward
@@ -60,6 +61,21 @@ async def test_a_reward_returns_finite_numbers(result):
     """Anything else is a CallError that shows it."""
     with pytest.raises(sm.CallError, match="the reward is"):
         await BoundReward(lambda: result, [])()
+
+
+async def test_the_only_failure_in_a_task_group_of_a_reward_is_raised_as_itself():
+    """As out of a module: a row that fails by it names the error, not its group."""
+
+    async def fail():
+        raise KeyError("team")
+
+    async def judge(outputs):
+        async with create_task_group() as group:
+            group.start_soon(fail)
+        return 1.0
+
+    with pytest.raises(KeyError, match="team"):
+        await BoundReward(judge, OFFERED)(**OFFERED)
 
 
 async def test_a_feedback_goes_through():
