@@ -177,6 +177,8 @@ def run_program(opener: Opener, file: str, inputs: str | None, stream: bool, tra
         raise click.UsageError("give the inputs as JSON, - for standard input, or --rows FILE.")
     if inputs is not None and options["out"] is not None:
         raise click.UsageError("--out is for --rows: the outputs of one input go to standard output.")
+    if inputs is None and stream:
+        raise click.UsageError("--stream is for one input: the answers to rows arrive at the same time.")
     program = opener(file)
     with ExitStack() as blocks:
         tracer = None if trace is None else blocks.enter_context(scope.trace())

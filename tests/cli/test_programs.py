@@ -172,6 +172,7 @@ MISTAKES = {
     "fit desk.json rows.jsonl --reward exact_match": (2, "--out"),
     "fit desk.json rows.jsonl --reward exact_match --out x.json --optimizer Gepo": (2, "gepa"),
     "serve": (2, "Missing argument"),
+    "run desk.json --rows rows.jsonl --stream": (2, "--stream is for one input"),
     "serve none.json": (2, "none.json"),
     "serve desk.json --host 0.0.0.0": (2, "SYNMOD_TOKEN"),
     "serve desk.json --port 99999": (2, "99999"),
