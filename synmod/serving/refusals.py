@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import traceback
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -92,7 +93,8 @@ def refusal_of(error: Exception, request_id: str, budgets: Collection[Any] = ())
     if isinstance(error, errors.ModelError):
         _LOG.warning("request %s: %s", request_id, scrub(str(error)))
         return Refusal(502, f"A model of the program failed: {type(error).__name__}.")
-    _LOG.debug("request %s failed", request_id, exc_info=error)  # before the traceback is shortened
+    if _LOG.isEnabledFor(logging.DEBUG):  # before the traceback is shortened
+        _LOG.debug("request %s failed\n%s", request_id, scrub("".join(traceback.format_exception(error))))
     _LOG.error("request %s failed: %s", request_id, describe_failure(error))
     return Refusal(500, "The program failed; the log of the server has the reason under the request id.")
 

@@ -155,8 +155,10 @@ async def test_a_failure_of_the_program_is_never_a_200(error, status, caplog):
         assert x.answer_headers["x-request-id"] in caplog.text
 
 
-async def test_a_key_in_the_line_that_failed_is_not_in_the_log(caplog):
-    """The log shows the line of the user's module, with `***` for a key in use."""
+@pytest.mark.parametrize("level", ["ERROR", "DEBUG"])
+async def test_a_key_in_the_line_that_failed_is_not_in_the_log(caplog, level):
+    """The log shows the line of the user's module, the whole traceback at DEBUG, with `***` for a key in use."""
+    caplog.set_level(level, "synmod.serving")
     remember_secrets(["sk-of-the-line-77"])
 
     def fail(inputs: Question) -> Question:
@@ -164,6 +166,7 @@ async def test_a_key_in_the_line_that_failed_is_not_in_the_log(caplog):
 
     await post(sm.serve(sm.Sequential([sm.Input(Question), sm.Lambda(fail)])), "/call", {"text": "x"})
     assert 'if "***" else' in caplog.text
+    assert ("Traceback" in caplog.text) == (level == "DEBUG")
     assert "sk-of-the-line" not in caplog.text
 
 
