@@ -83,7 +83,7 @@ class ServedProgram:
         if self._single is not None:
             inputs = data.value_from(json, self._single._schema, self._single._model, "the inputs")
             if self.chat_field == "":
-                self._check_turns(inputs["messages"])
+                self._check_turns(inputs)
             return inputs
         data.validate(data.schema_from(self.input_schema), json, "the inputs")
         if self._is_unknown:
@@ -92,15 +92,18 @@ class ServedProgram:
         values = {name: self._read_part(name, parts[name]) for name in self._parts}
         return rows.PositionalInputs(values.values()) if self._is_list else values
 
-    def _check_turns(self, messages: Any) -> None:
-        """Raise SchemaError for turns of a client that would choose what an Agent runs, or become instructions."""
+    def _check_turns(self, inputs: Any) -> None:
+        """Raise SchemaError for turns that would choose what an Agent runs, or become instructions; or for no turns."""
+        messages, first = inputs["messages"], _first_part(self.program)
+        if not messages and _sends_nothing(first, inputs):
+            raise SchemaError("the inputs: nothing to answer", [Problem("/messages", "at least one turn", "[]")])
         results = {message.get("tool_call_id") for message in messages}
         for index, message in enumerate(messages):
             role, got = message["role"], [call["id"] for call in message.get("tool_calls") or ()]
             if not results.issuperset(got):
                 problem = Problem(f"/messages/{index}/tool_calls", "a result for each tool call", f"{got!r:.100}")
                 raise SchemaError("the inputs: the conversation has tool calls without results", [problem])
-            if role in ("system", "developer") and not _takes_system_turns(self.program):
+            if role in ("system", "developer") and not _takes_system_turns(first):
                 problem = Problem(f"/messages/{index}/role", "a turn of the user, the assistant or a tool", role)
                 raise SchemaError("the inputs: the program has its own instructions", [problem])
 
@@ -219,13 +222,22 @@ def _lift(parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return lifted, {"$defs": definitions} if definitions else {}
 
 
-def _takes_system_turns(module: Module) -> bool:
-    """Whether a program over a conversation takes its system turns: a Generator that is its first part may not."""
+def _first_part(module: Module) -> Module:
+    """Return the module inside containers that gets the inputs of a program."""
     execution = execution_of(module)
-    if isinstance(module, Generator):
-        return bool((module._record.arguments or {}).get("system_from_inputs"))
     first = execution.parts[0] if execution is not None and execution.parts else None
-    return not isinstance(first, ChildAt) or _takes_system_turns(first.module)
+    is_generator = issubclass(type(module), Generator)  # such as an Agent, whose parts are its tools
+    return _first_part(first.module) if isinstance(first, ChildAt) and not is_generator else module
+
+
+def _sends_nothing(module: Module, inputs: Any) -> bool:
+    """Whether inputs give a Generator nothing to send to its model."""
+    return isinstance(module, Generator) and not module.render(inputs)
+
+
+def _takes_system_turns(module: Module) -> bool:
+    """Whether a module over a conversation takes its system turns: a Generator may not."""
+    return not isinstance(module, Generator) or bool((module._record.arguments or {}).get("system_from_inputs"))
 
 
 # -- which calls answer ------------------------------------------------------------------------------------------------

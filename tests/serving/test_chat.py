@@ -93,6 +93,15 @@ async def test_a_system_turn_is_refused_unless_the_program_takes_it(role):
         assert takes or all("/messages/0/role" in x.content.decode() for x in answers)
 
 
+@pytest.mark.parametrize(("options", "status"), [({}, 422), ({"instructions": "Greet the user."}, 200)])
+async def test_an_empty_conversation_is_refused_where_the_model_would_get_nothing(options, status):
+    """A 422 that names the turns; a Generator with instructions may begin the conversation."""
+    generator = sm.Generator(**options, language_model=FunctionLM(lambda request: "Hello."))
+    x = await post(sm.serve(sm.Sequential([sm.Input(sm.ChatMessages), generator])), "/call", {"messages": []})
+    assert x.status == status
+    assert status == 200 or x.json["errors"][0]["pointer"] == "/messages"
+
+
 async def test_a_client_cannot_choose_the_tools_that_run():
     """A conversation that ends in a tool call without a result is a 422."""
     call = {"id": "1", "type": "function", "function": {"name": "len", "arguments": "{}"}}
