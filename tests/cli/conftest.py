@@ -17,6 +17,14 @@ from synmod.cli.main import main
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def process(monkeypatch):
+    """What the command sets in its process, the model of `--model` and where `--import` looks, ends with the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    sm.set_default_language_model(None)
+
+
 @sm.register(package="cli_tests")
 class Ticket(sm.DataModel):
     """A ticket."""
