@@ -306,7 +306,8 @@ class Tool(Module):
         try:
             json = {name: _json_of(part) for name, part in fields.items()}
         except (PydanticSerializationError, ValueError, RecursionError) as error:
-            raise errors.DataError(f"{self.name}: the result {result!r:.100} is not JSON: {error}") from None
+            kind = type(result).__name__  # a repr may fail as well
+            raise errors.DataError(f"{self.name}: a result of type {kind} is not JSON: {error}") from None
         schemas = {name: _media_schema(part) for name, part in fields.items()}
         return data.wrap(frozen(json), _result_schema(**schemas) if any(schemas.values()) else RESULT)
 

@@ -68,6 +68,7 @@ _WORDS_OF_STATUS: Final = {
 """Status -> the words for it in the code or type of an error that has no status of its own."""
 
 _STATUS_KEYS: Final = ("code", "status", "status_code", "type")
+_MESSAGE_KEYS: Final = ("error", "message", "detail", "errors")
 _MOST_QUOTED: Final = 1_500  # bytes of the provider's text, so that our own hints have room behind it
 
 
@@ -325,11 +326,11 @@ def _kind(status: int, low: str) -> Kind:
 
 
 def message_in(json: Json) -> str:
-    """Return the message in the JSON of a failure: `error.message` or `detail`; "" without one."""
+    """Return the message in the JSON of a failure: `error.message`, `detail`, the only error's; "" without one."""
     json = _only_item(json)
-    error = json.get("error") or json if is_object(json) else None
-    text = next((error[key] for key in ("message", "detail") if error.get(key)), "") if is_object(error) else error
-    return str(text or "").strip()
+    if is_object(json):
+        return next(filter(None, (message_in(json[key]) for key in _MESSAGE_KEYS if key in json)), "")
+    return "" if is_array(json) else str(json or "").strip()
 
 
 def _retry_after(value: str) -> float | None:

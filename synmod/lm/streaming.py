@@ -199,6 +199,8 @@ _MOST_SHOWN: Final = 1_000  # bytes of a record that cannot be read; a secret th
 _ENDS: Final = (b"[DONE]", b"[done]", b"DONE")
 _CONSTANT: Final = frozenset({"format", "id", "index", "name", "object", "role", "signature", "type"})
 """Keys whose text comes whole, maybe with each piece."""
+_PLACEHOLDERS: Final = (["{}"], ["null"])
+"""Arguments that servers begin a call with before they send the real ones."""
 _FIELDS: Final = ("id", "timings", "usage", "x_groq")
 """Keys of the completion itself that are read."""
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking", "")
@@ -505,6 +507,8 @@ class _Calls:
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else "" if arguments is None else json_text(arguments)
         if text:
+            if call.arguments in _PLACEHOLDERS and text.lstrip()[:1] == "{":
+                call.arguments[0] = ""
             call.arguments.append(text)
         for fields, new in ((call.fields, piece), (call.function, function)):
             for field, value in new.items():

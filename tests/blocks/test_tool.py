@@ -306,11 +306,20 @@ async def test_a_data_model_is_returned_as_it_is():
     assert (await program(Query(question="Oslo"))).get_json() == {"my_name": "Oslo"}
 
 
-@pytest.mark.parametrize("result", [object(), float("nan"), b"\xff"])
-async def test_a_result_that_is_not_json_is_an_error(result):
-    """It names the tool."""
-    with pytest.raises(sm.DataError, match="give: the result"):
-        await sm.Tool(lambda: result, name="give")()
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: object(),
+        lambda: float("nan"),
+        lambda: b"\xff",
+        lambda: 10**5000,
+        lambda: functools.reduce(lambda inner, _: [inner], range(5000), []),
+    ],
+)
+async def test_a_result_that_is_not_json_is_an_error(make):
+    """It names the tool, and the type of what may have no repr: too long a number, too deep a list."""
+    with pytest.raises(sm.DataError, match=r"give: a result of type .* is not JSON: "):
+        await sm.Tool(make, name="give")()
 
 
 def test_a_plain_function_runs_in_a_thread_and_an_async_one_does_not(any_loop):

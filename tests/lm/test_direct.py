@@ -485,6 +485,16 @@ async def test_an_error_sent_with_status_200_is_quoted():
 
 
 @pytest.mark.parametrize(
+    "body",
+    [{"error": [{"message": "busy", "code": 503}]}, {"success": False, "errors": [{"code": 7009, "message": "busy"}]}],
+)
+async def test_the_message_of_a_list_of_one_error_is_quoted(body):
+    """Without the JSON around it."""
+    error, _ = await ask(Answer(200, body))
+    assert (type(error), error.provider_message) == (sm.UnavailableError, "busy")
+
+
+@pytest.mark.parametrize(
     ("answers", "count", "paths"),
     [
         ([Answer(200, {"count": 7, "tokens": [1] * 7, "max_model_len": 9})], 7, ["/tokenize"]),

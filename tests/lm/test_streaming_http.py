@@ -300,10 +300,15 @@ async def test_calls_that_share_an_index_are_told_apart_by_id():
     [
         [{"index": 0, "function": {"name": "add"}}, {"index": 0, "id": "c", "function": {"arguments": '{"x": 1}'}}],
         [{"index": 0, "id": "c", "function": {"name": "add", "arguments": {"x": 1}}}],
+        [
+            {"index": 0, "id": "c", "function": {"name": "add", "arguments": "{}"}},
+            {"index": 0, "function": {"arguments": '{"x": '}},
+            {"index": 0, "function": {"arguments": "1}"}},
+        ],
     ],
 )
 async def test_calls_in_the_manner_of_other_servers(pieces):
-    """The id in a later piece; the arguments as an object, not as its text."""
+    """The id in a later piece; the arguments as an object, not as its text, or behind an empty one."""
     packets = [record({"tool_calls": [piece]}) for piece in pieces]
     answer = Answer(packets=(*packets, record(finish_reason="tool_calls"), DONE))
     _, reply, _ = await read(answer, call={"tools": [ADD]})
