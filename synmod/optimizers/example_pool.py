@@ -281,14 +281,14 @@ async def draw_sets(
 
     Source: "Calibrate Before Use" (Zhao et al. 2021) on what orders do; differs: balanced by choice of the order.
     """
-    rows = _spread_rows(bench)
+    rows = _spread_rows(bench)[:first]
     expected, answers = Counter(_label(bench, row) for row in rows), Counter[str]()
     states, newest = [*states], states[1:]
     while len(states) < sets:
-        for rollouts in await bench.gather(*(bench.evaluate(state, rows[:first]) for state in newest)):
+        for rollouts in await bench.gather(*(bench.evaluate(state, rows) for state in newest)):
             answers.update(_answer(bench, rollout) for rollout in rollouts if rollout.error is None)
-        total = max(1, answers.total())
-        excess = {text: answers[text] / total - expected[text] / len(rows) for text in {*answers, *expected}}
+        total = answers.total()
+        excess = {text: answers[text] / total - expected[text] / len(rows) for text in (answers | expected) if total}
         numbers = range(len(states), min(2 * len(states), sets))
         draws = [pool.random_rows(most, bench.rng(f"sets/{number}")) for number in numbers]
         newest = [pool.with_rows(states[0], pool.balance(draw, excess), most) for draw in draws]

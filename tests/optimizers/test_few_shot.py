@@ -83,6 +83,18 @@ async def test_examples_of_an_answer_that_is_given_too_often_come_first(optimize
     assert all(order == sorted(order) for order in orders)
 
 
+async def test_an_answer_that_no_row_asked_for_is_not_given_too_rarely():
+    """The first rows may lack some answers: a model that is always right has its sets as they were drawn."""
+    task = tickets(0)
+    desks = {row.inputs["text"]: row.target["desk"] for row in task.validation}
+    lm = FunctionLM(lambda request: {"desk": desks[request.messages[-1]["content"]]})
+    drawn = []
+    for first in (2, len(task.validation)):
+        history = await fitted(task, RandomFewShot(max_examples=6, sets=8, first=first), lm=lm)
+        drawn.append([each.state[EXAMPLES].value for each in history.candidates])
+    assert len(drawn[0]) == 8 and drawn[0] == drawn[1]
+
+
 @pytest.mark.parametrize("optimizer", [RandomFewShot, BootstrapFewShot])
 async def test_a_bare_label_teaches_what_its_object_does(optimizer):
     """It stands for the only field that the program returns."""
