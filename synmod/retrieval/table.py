@@ -117,7 +117,7 @@ class Table(Index):
     def _read(self, work: Callable[..., T], *args: Any) -> T:
         """Return what a function returns for a connection of its own, which can only read."""
         address = f"{self.path.as_uri()}?mode=ro"
-        connection = sqlite3.connect(address, self.seconds, uri=True, isolation_level=None)
+        connection = sqlite3.connect(address, timeout=self.seconds, uri=True, isolation_level=None)
         try:
             return work(connection, *args)
         finally:
