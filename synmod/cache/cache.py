@@ -9,8 +9,8 @@ import sqlite3
 import threading
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -274,8 +274,7 @@ class Cache:
         Raises:
             OSError: Another program keeps the file busy, or it cannot be read; the cause is what SQLite raised.
         """
-        with self._reader() as reader:
-            rows = reader.execute(_LIST, (prefix, f"{prefix}\x7f")).fetchall()
+        rows = self._rows(_LIST, (prefix, f"{prefix}\x7f"))
         return [(key, value) for key, body in rows if (value := _read(body)) is not None]
 
     def change(self, put: Mapping[str, Json], remove: Iterable[str] = ()) -> None:
@@ -298,27 +297,26 @@ class Cache:
             if self.path is not None and database.writer is database.reader:
                 raise OSError(f"{self.path} cannot be used") from self.fault
 
-    def pairs(self, first: str, second: str) -> Iterator[tuple[Any, Any]]:
-        """Yield the values of two fields of each object, None for one that it lacks, without reading the rest of it.
+    def pairs(self, first: str, second: str) -> list[tuple[Any, Any]]:
+        """Return the values of two fields of each object, None for one that it lacks, without reading the rest of it.
 
         Example:
             >>> cache = Cache()
             >>> aio.drive(cache.keep("k", {"a": 1, "b": [2], "c": "..."}))
             True
-            >>> list(cache.pairs("a", "b"))
+            >>> cache.pairs("a", "b")
             [(1, [2])]
         """
-        with self._reader() as reader:
-            for (row,) in reader.execute(_PAIRS, (f"$.{first}", f"$.{second}")):
-                yield tuple(json.loads(row))
+        return [tuple(json.loads(row)) for (row,) in self._rows(_PAIRS, (f"$.{first}", f"$.{second}"))]
 
-    @contextmanager
-    def _reader(self) -> Generator[sqlite3.Connection]:
-        """Hold the connection for reading (OSError where SQLite cannot read)."""
-        database = self._open()
+    def _rows(self, sql: str, parameters: tuple[str, ...]) -> list[Any]:
+        """Return the rows of a SELECT (OSError where SQLite cannot read)."""
         try:
-            with database.reading:
-                yield database.reader
+            while True:
+                database = self._open()
+                with database.reading:
+                    if self._database is database:  # else another thread has closed it
+                        return database.reader.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
             raise OSError(f"{self.path}: {error}") from error
 
@@ -330,9 +328,7 @@ class Cache:
                 return
             if (self._uses or self._waiting) and database.process == os.getpid():
                 self._write()
-            if self._finalizer is not None:
-                self._finalizer()
-            self._database = self._finalizer = None
+            self._disconnect(database)
 
     async def aclose(self) -> None:
         """Close the file without blocking the event loop."""
@@ -415,10 +411,15 @@ class Cache:
         """Close a damaged file and move it away, unless another thread has done so; the next use begins a new one."""
         with self._lock:
             if self._database is database:
-                if self._finalizer is not None:
-                    self._finalizer()
-                self._database = self._finalizer = None
+                self._disconnect(database)
                 self._move(error)
+
+    def _disconnect(self, database: _Database) -> None:
+        """Close the connections, as soon as no thread reads: the process would crash. A forked child closes nothing."""
+        with database.reading if database.process == os.getpid() else nullcontext():
+            if self._finalizer is not None:
+                self._finalizer()
+            self._database = self._finalizer = None
 
     def _move(self, error: Exception) -> bool:
         """Move a damaged file aside, with its log and the index of that; return whether the path is free."""

@@ -460,7 +460,7 @@ async def test_a_locked_file_is_waited_for(tmp_path):
     await cache.aclose()
 
 
-@pytest.mark.parametrize("read", [Cache.items, lambda cache: [*cache.pairs("a", "b")]])
+@pytest.mark.parametrize("read", [Cache.items, lambda cache: cache.pairs("a", "b")])
 async def test_a_file_that_is_kept_busy_is_an_os_error(tmp_path, monkeypatch, read):
     """On a file system without WAL, a list of what is kept waits for the lock of a writer, but not for good."""
     monkeypatch.setattr("synmod.cache.database._use_wal", lambda connection: None)
@@ -556,3 +556,36 @@ async def test_an_entry_that_is_there_is_found_while_the_file_is_closed(tmp_path
     assert await finding == {"v": 1}
     thread.join()
     cache.close()
+
+
+READ_AND_CLOSE = """
+import asyncio, sys
+from concurrent.futures import ThreadPoolExecutor
+from synmod.cache import Cache
+
+cache = Cache(sys.argv[1], shared=False)
+
+async def fill():
+    async with asyncio.TaskGroup() as group:
+        for number in range(2_000):
+            group.create_task(cache.keep(str(number), {"a": number, "b": {"c": number}}))
+
+def read():
+    for _ in range(40):
+        assert len(cache.pairs("a", "b")) == len(cache.items()) == 2_000
+
+asyncio.run(fill())
+with ThreadPoolExecutor() as pool:
+    readers = [pool.submit(read) for _ in range(2)]
+    while not all(reader.done() for reader in readers):
+        cache.close()
+for reader in readers:
+    reader.result()
+"""
+
+
+def test_a_file_is_not_closed_under_a_thread_that_reads(tmp_path):
+    """SQLite would crash the process: the reading of a block that is cancelled goes on in its thread."""
+    command = [sys.executable, "-c", READ_AND_CLOSE, tmp_path / "cache.db"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert child.returncode == 0, child.stderr
