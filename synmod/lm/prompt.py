@@ -57,7 +57,7 @@ _INPUTS: Final = "The fields of the inputs:"
 _REPLY: Final = "The fields of the reply:"
 _SECTION: Final = re.compile(rf"(?:^|\n\n)(?:{_INPUTS}|{_REPLY})\n")
 _ONE_LINE: Final = re.compile(r"[^\n]+[.!?]")
-_VALUES: Final = re.compile(r"(?:^| |\n\n)The \S+ are: [^\n]+\.\Z")
+_VALUES: Final = re.compile(r"(?:^| |\n\n)The \w+ are: [^\n]+\.\Z")
 _OPENING: Final = re.compile(
     r"<(?=\s*/?\s*(?:instructions|input_fields|output_fields|output_schema|examples|inputs|repair)\b"
     r"|[|｜]|/?s>|\w+_of_turn>|/?tool_)",

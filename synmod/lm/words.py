@@ -15,6 +15,7 @@ _KINDS: Final = {"image_url": "image", "input_audio": "sound", "file": "file"}
 _LONGEST_CHAIN: Final = 50  # of references to references
 _DEEPEST: Final = 6  # fields nested deeper do not help to read the inputs
 _PLAIN: Final = re.compile(r"[\w./-]+(?: [\w./-]+)*")  # a label that needs no quotes in a list
+_WORD: Final = re.compile(r"\w+")
 _BOUNDS: Final = (
     ("minimum", "maximum", ""),
     ("minLength", "maxLength", " characters"),
@@ -212,7 +213,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
 
 
 def value_sentences(schema: Mapping[str, Json]) -> str:
-    """Return a sentence with the values of each field of a reply; "" unless every field has a list of values.
+    """Return a sentence with the values of each field of a reply; "" unless every field is a word with such a list.
 
     Example:
         >>> value_sentences({"properties": {"team": {"enum": ["billing", "sales"]}, "mood": {"enum": ["good", "bad"]}}})
@@ -222,9 +223,10 @@ def value_sentences(schema: Mapping[str, Json]) -> str:
     """
     sentences: list[str] = []
     for name, field in fields_of(resolve_ref(schema, schema)).items():
-        if not (values := _values(resolve_ref(field, schema))):
+        values = _values(resolve_ref(field, schema))
+        if not values or not _WORD.fullmatch(name):  # a name of a stranger does not become a part of the task
             return ""
-        sentences.append(f"The {_plural(_on_one_line(name))} are: {_in_words({'enum': values}, '')}.")
+        sentences.append(f"The {_plural(name)} are: {_in_words({'enum': values}, '')}.")
     return " ".join(sentences)
 
 
@@ -233,11 +235,6 @@ def _plural(noun: str) -> str:
     if re.search(r"[^aeiou]y$", noun):
         return f"{noun[:-1]}ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
-
-
-def _on_one_line(name: str) -> str:
-    """Return the name of a field, with escapes where it is not printable."""
-    return name if name.isprintable() else json_text(name)[1:-1]
 
 
 def _lines(
@@ -262,7 +259,8 @@ def _lines(
             for line in _lines(target, root, type_text, (*above, part))
         ]
         if words or meaning or inner:
-            line = f"- {_on_one_line(name)}" + (f" ({words})" if words else "") + (f": {meaning}" if meaning else "")
+            label = name if name.isprintable() else json_text(name)[1:-1]  # as in a value: it stays on its line
+            line = f"- {label}" + (f" ({words})" if words else "") + (f": {meaning}" if meaning else "")
             yield "  " * len(above) + " ".join(line.split())
             yield from inner
 
