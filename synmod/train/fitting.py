@@ -131,7 +131,6 @@ async def fit(
     for callback in as_list(callbacks):
         expected = "an object such as EarlyStopping()"
         leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
-    observers = [as_list(each) for each in (callbacks, batch_end_callback, epoch_end_callback, eval_end_callback)]
     metrics = as_list(eval_metric)
     validation_metrics = metrics if validation_metric is None else as_list(validation_metric)
     rows = batches.read_rows(train, eval_data)
@@ -153,8 +152,22 @@ async def fit(
             "itself. It is num_epoch= of a Trainer, epochs= of a Program."
         )
     epochs = None if num_epoch is None else range(begin_epoch, num_epoch)
-    of_run = trainer, trainer.optimizer, rows, limits, epochs, begin_epoch, executor
-    fitting = _Fitting(*of_run, metrics, validation_metrics, monitor, *observers)
+    fitting = _Fitting(
+        trainer,
+        trainer.optimizer,
+        rows,
+        limits,
+        epochs,
+        begin_epoch,
+        executor,
+        metrics,
+        validation_metrics,
+        monitor,
+        callbacks=as_list(callbacks),
+        batch_end=as_list(batch_end_callback),
+        epoch_end=as_list(epoch_end_callback),
+        eval_end=as_list(eval_end_callback),
+    )
     return await fitting.run(run_from(run, durable_rows), durable_rows)
 
 
