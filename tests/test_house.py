@@ -31,11 +31,12 @@ def test_the_house_grows_by_five_percent_at_most(files):
 
 
 def test_a_room_is_a_folder_of_chapters(files):
-    """At most twenty files and no folders in a room; a file is worth opening."""
+    """At most twenty files and no folders in a room; a file is worth opening, and no function is over 60 lines."""
     assert not [file.name for file in files if file.name.count(".") > 2]
     rooms = [file.room for file in files]
     assert max(map(rooms.count, set(rooms))) <= 20
     assert statistics.median(file.lines for file in files) >= 80
+    assert max(file.longest for file in files) <= 60
 
 
 def test_no_circle_of_imports_has_more_than_three_files(files):

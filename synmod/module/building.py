@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from synmod import data, errors, leaves, scope, tree
 from synmod.leaves import LEAF, KeyPath, is_cancellation, kind_of, path_str
-from synmod.scope import FRAME, CallFrame, CallRun, hooks_for, nearest_live
+from synmod.scope import FRAME, CallFrame, hooks_for
 from synmod.tree import class_of, discard_writes, keep_writes, walk
 
 from . import contract, transactions
@@ -52,15 +52,11 @@ class SymbolicFrame:
         self._inputs = inputs
         self.effects: Mapping[Any, Any] | None = None
         """The stashed values that the call left, beside its outputs; set when it ends."""
-        parent = nearest_live(FRAME.get())
-        phase = scope.phase_in(scope.ambient(), parent)
         record = module._record
-        if training is None and parent is not None:
-            training = parent.decided_training
-        if training is None:
-            training = module.__dict__.get("training", record.declaration.call.training_on_class)
-        run = CallRun(paths_below(module)) if parent is None else parent.run
-        self._frame = CallFrame(parent, run, record, training, phase, True)
+        default = module.__dict__.get("training", record.declaration.call.training_on_class)
+        self._frame = scope.new_frame(record, scope.ambient(), training, default, symbolic=True)
+        if self._frame.parent is None:
+            self._frame.run.paths = paths_below(module)
         self._token: Token[CallFrame | None] | None = None
 
     def __enter__(self) -> CallFrame:

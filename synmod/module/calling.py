@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextvars import Token
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from synmod import data, errors, flow, scope
 from synmod.data import DataModel, JsonDataModel, SymbolicDataModel
 from synmod.leaves import aio, drive, is_driven, map_leaves
-from synmod.scope import AMBIENT, FRAME, CallFrame, CallRun, effective, hooks_for, nearest_live
+from synmod.scope import AMBIENT, FRAME, Ambient, CallFrame, effective, hooks_for, new_frame
 
 from . import contract
 from .building import SymbolicFrame, ensure_built, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
-from .contract import ANY_CLASS, check_inputs, check_output, no_outputs
+from .contract import check_inputs, check_output, is_known, no_outputs
 from .declaring import passes_none
 from .signatures import CallSignature
 from .structure import ModuleRecord, paths_below, where
 from .transactions import is_building_tree
 
 if TYPE_CHECKING:
+    from synmod.scope import Hook
+    from synmod.scope.limits import LimitedWait
+
     from .module import Module
 
 
@@ -164,26 +168,81 @@ def _model_to_value(leaf: Any) -> Any:
 # -- calls with values -------------------------------------------------------------------------------------------------
 
 
-def end_entry(record: ModuleRecord, frame: CallFrame, phase: str, failure: BaseException | None) -> None:
+def _start_run(module: Module, frame: CallFrame, around: Ambient | None) -> LimitedWait | None:
+    """Set the paths of an entry call, and enter and return the time limit to run in, None in the common case."""
+    paths = module._record.paths
+    frame.run.paths = paths if paths is not None and paths.is_current else paths_below(module)
+    if (limit := scope.plain_limit(around)) is not None:
+        limit.__enter__()
+    return limit
+
+
+def _begin(
+    module: Module, frame: CallFrame, listeners: tuple[Hook, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the converted arguments, and notify listeners of the call, also where an argument is refused."""
+    try:
+        args, kwargs = convert_arguments(module, args, kwargs)
+    finally:
+        if listeners:
+            scope.begin_call(listeners, frame, args, kwargs)
+    return args, kwargs
+
+
+def _fail(
+    module: Module, frame: CallFrame, error: BaseException, listeners: tuple[Hook, ...], args: Any, started: float
+) -> BaseException:
+    """Return the failure of a call, with its note, after its listeners were notified."""
+    failure = scope.unwrap_group(error)
+    if frame.layer is not None:
+        frame.layer.drop()
+    note_failure(failure, frame, module, args)
+    if listeners:
+        scope.end_call(listeners, frame, args, None, failure, started)
+    if frame.parent is None:
+        errors.shorten_traceback(failure)
+    return failure
+
+
+def _leave(
+    record: ModuleRecord,
+    frame: CallFrame,
+    token: Token[CallFrame | None],
+    limit: LimitedWait | None,
+    failure: BaseException | None,
+) -> None:
+    """Restore the frame around, and count the call; a failed one drops the rewards given by it and below it."""
+    frame.live = False
+    try:
+        FRAME.reset(token)
+    except ValueError:  # closed by the garbage collector in another context: there is nothing to restore
+        pass
+    if not frame.number:
+        _end_entry(record, frame, failure)
+    elif failure is None:
+        next(record.counters.nested_calls)
+    else:
+        if not was_cancelled(failure):
+            next(record.counters.nested_calls)
+        frame.run.failed_calls.add(frame.number)
+    frame.layer = None  # avoids a reference cycle of a frame and its layer
+    if limit is not None:
+        limit.__exit__(None if failure is None else type(failure), failure, None)
+
+
+def _end_entry(record: ModuleRecord, frame: CallFrame, failure: BaseException | None) -> None:
     """Count an ended entry call, and pass its rewards to the blocks around it if it returned."""
     if failure is not None and was_cancelled(failure):
-        record.counters.count_cancelled(phase)
+        record.counters.count_cancelled(frame.phase)
         return
-    record.counters.count_entry(phase, perf_counter() - frame.run.started, failed=failure is not None)
+    record.counters.count_entry(frame.phase, perf_counter() - frame.run.started, failed=failure is not None)
     if failure is None and frame.layer is not None:
         frame.layer.close()
     if failure is None and frame.run.all_rewards:
         scope.publish_rewards(frame)
 
 
-def end_failed(record: ModuleRecord, frame: CallFrame, failure: BaseException) -> None:
-    """Count a failed nested call, and drop the rewards given by it and the calls below it."""
-    if not was_cancelled(failure):
-        next(record.counters.nested_calls)
-    frame.run.failed_calls.add(frame.number)
-
-
-async def call_module(  # noqa: C901  # flat: a function call more here would slow down every call of every program
+async def call_module(  # noqa: C901  # flat: each function called here slows down every call of every program
     module: Module, /, *args: Any, training: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call a module: `await module(x)`.
@@ -209,78 +268,46 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
     record = module._record
     call = record.declaration.call
     plain = not kwargs and len(args) in call.counts
-    if plain:
-        for argument in args:
-            if type(argument) is not JsonDataModel:
-                plain = False
-                break
+    for argument in args:
+        plain = plain and type(argument) is JsonDataModel
     if not plain:
         if should_skip(call, args, kwargs) and passes_none(module):
             return no_outputs(module)
         if holds_symbol(args, kwargs):
             return await call_symbolic(module, args, kwargs, training)
 
-    parent = FRAME.get()
-    if parent is not None and not parent.live:
-        parent = nearest_live(parent)
     around = AMBIENT.get()
     if around is not None:
         around = effective(around)
-    phase = (None if around is None else around.phase) or ("inference" if parent is None else parent.phase)
-    if training is None:
-        training = parent.decided_training if parent is not None else None
-        if training is None:
-            training = module.__dict__.get("training", call.training_on_class)
-    if parent is None:
-        paths = record.paths
-        run = CallRun(paths if paths is not None and paths.is_current else paths_below(module))
-        frame = CallFrame(None, run, record, training, phase, False)
-    else:
-        frame = CallFrame(parent, parent.run, record, training, phase, parent.symbolic)
     listeners = hooks_for(around, record.hooks) if record.hooks or (around is not None and around.hooks) else ()
     if listeners and around is not None and around.readers:
         await scope.wait_for_readers(around)
+    frame = new_frame(record, around, training, module.__dict__.get("training", call.training_on_class))
+    limit = None if frame.number else _start_run(module, frame, around)  # an entry call is the first one of its run
     token = FRAME.set(frame)
     started = perf_counter() if listeners else 0.0
     failure: BaseException | None = None
-    limit = scope.plain_limit(around) if parent is None and around is not None else None
-    if limit is not None:
-        limit.__enter__()
     try:
-        if not plain:
-            try:
-                args, kwargs = convert_arguments(module, args, kwargs)
-            except errors.SynmodError:
-                if listeners:
-                    scope.begin_call(listeners, frame, args, kwargs)
-                raise
-        if listeners:
-            scope.begin_call(listeners, frame, args, kwargs)
+        if listeners or not plain:
+            args, kwargs = _begin(module, frame, listeners, args, kwargs)
         if around is not None and around.deadline is not None:
             scope.check_deadline(frame, around)
         contract = record.contract
-        if contract is None:
+        if contract is None or not (contract.is_empty or (plain and len(args) == 1 and is_known(contract, args[0]))):
             check_inputs(module, args, kwargs)
-        elif not contract.is_empty:
-            entry = contract.known.get(id(args[0]._schema)) if plain and len(args) == 1 else None
-            if entry is None or (entry[1] is not ANY_CLASS and entry[1] is not args[0]._model):
-                contract.check(module, args, kwargs)
         if not record.ready:
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
         if call.has_training:
-            kwargs = {**kwargs, "training": call.training_default if training is None else training}
+            kwargs = {**kwargs, "training": frame.training}
         runner = record.runner
         output = module.call(*args, **kwargs) if runner is None else runner.run(module, frame, args, kwargs)
         if call.is_async or inspect.isawaitable(output):
             output = await output
         declared = record.declared
-        if declared is None or type(output) is not JsonDataModel:
+        is_value = type(output) is JsonDataModel
+        if declared is None or not (is_value and (declared.nothing or is_known(declared, output))):
             output = check_output(module, output)
-        elif not declared.nothing:
-            entry = declared.known.get(id(output._schema))
-            if entry is None or (entry[1] is not ANY_CLASS and entry[1] is not output._model):
-                output = check_output(module, output)
         if frame.layer is not None:
             frame.layer.commit()
         if listeners:
@@ -288,30 +315,10 @@ async def call_module(  # noqa: C901  # flat: a function call more here would sl
             scope.end_call(notified, frame, args, output, None, started)
         return output
     except BaseException as error:
-        failure = scope.unwrap_group(error)
-        if frame.layer is not None:
-            frame.layer.drop()
-        note_failure(failure, frame, module, args)
-        if listeners:
-            scope.end_call(listeners, frame, args, None, failure, started)
-        if parent is None:
-            errors.shorten_traceback(failure)
+        failure = _fail(module, frame, error, listeners, args, started)
         if failure is not error:
             aio.reraise(failure)
         raise
     finally:
-        frame.live = False
-        try:
-            FRAME.reset(token)
-        except ValueError:  # closed by the garbage collector in another context: there is nothing to restore
-            pass
-        if parent is None:
-            end_entry(record, frame, phase, failure)
-        elif failure is None:
-            next(record.counters.nested_calls)
-        else:
-            end_failed(record, frame, failure)
-        frame.layer = None  # avoids a reference cycle of a frame and its layer
-        if limit is not None:
-            limit.__exit__(None if failure is None else type(failure), failure, None)
+        _leave(record, frame, token, limit, failure)
         failure = None  # avoids a reference cycle of the exception and this frame

@@ -319,7 +319,7 @@ class CallRun:
     """An entry call with all calls below it: what they share.
 
     Attributes:
-        paths: The path of each known module, by its id; the module room passes it with the entry call.
+        paths: The path of each known module, by its id; the module room sets it as the entry call begins.
         numbers: The numbers of the calls to come, counted from 0 by their starts.
         started: The `perf_counter` of the begin of the entry call.
         all_rewards: The rewards so far, in the order in which they were given.
@@ -328,8 +328,8 @@ class CallRun:
 
     __slots__ = ("_id", "_meter", "all_rewards", "failed_calls", "numbers", "paths", "started")
 
-    def __init__(self, paths: Mapping[int, str]) -> None:
-        self.paths = paths
+    def __init__(self) -> None:
+        self.paths: Mapping[int, str] = {}
         self.numbers = itertools.count()
         self.started = perf_counter()
         self.all_rewards: list[RewardOfCall] = []
@@ -375,6 +375,8 @@ class CallRun:
 class CallFrame:
     """One running module call, with a reference to the one that calls it; what users read of it is read-only.
 
+    `new_frame` makes it: a constructor would cost as much again.
+
     Attributes:
         run: The values that all calls below one entry call share.
         owner: The module.
@@ -388,18 +390,15 @@ class CallFrame:
 
     __slots__ = ("_parent", "_phase", "_symbolic", "decided_training", "layer", "live", "number", "owner", "run")
 
-    def __init__(
-        self, parent: CallFrame | None, run: CallRun, owner: Owner, training: bool | None, phase: str, symbolic: bool
-    ) -> None:
-        self._parent = parent
-        self.run = run
-        self.owner = owner
-        self.number = next(run.numbers)
-        self._phase = phase
-        self._symbolic = symbolic
-        self.decided_training = training
-        self.live = True
-        self.layer: CallLayer | None = None
+    run: CallRun
+    owner: Owner
+    number: int
+    decided_training: bool | None
+    live: bool
+    layer: CallLayer | None
+    _parent: CallFrame | None
+    _phase: str
+    _symbolic: bool
 
     @property
     def id(self) -> str:
@@ -486,8 +485,39 @@ class CallFrame:
         return f"CallFrame(id={self.id!r}, path={self.path!r}, phase={self.phase!r}, training={self.training})"
 
 
+_make: Final = object.__new__
+
 FRAME: ContextVar[CallFrame | None] = ContextVar("synmod_frame", default=None)
 """The innermost frame entered in this context; its call may have ended, so use `current_call`."""
+
+
+def new_frame(
+    owner: Owner, around: Ambient | None, training: bool | None, own_training: bool | None, symbolic: bool = False
+) -> CallFrame:
+    """Return the frame of a call that begins here, below the running call. Hot.
+
+    Args:
+        owner: The module.
+        around: The open blocks, from `ambient()`.
+        training: The training mode that the caller decided; None takes the one of the running call.
+        own_training: The training mode of the module where no call has decided one.
+        symbolic: Whether the call runs on symbols; calls below one that does are symbolic, too.
+    """
+    frame, parent = _make(CallFrame), FRAME.get()
+    if parent is not None and not parent.live:
+        parent = nearest_live(parent)
+    frame._phase = (None if around is None else around.phase) or ("inference" if parent is None else parent._phase)
+    frame.run = run = CallRun() if parent is None else parent.run
+    if training is None and parent is not None:
+        training = parent.decided_training
+    frame.decided_training = own_training if training is None else training
+    frame.number = next(run.numbers)
+    frame._symbolic = symbolic or (parent is not None and parent._symbolic)
+    frame._parent = parent
+    frame.owner = owner
+    frame.live = True
+    frame.layer = None
+    return frame
 
 
 def nearest_live(frame: CallFrame | None) -> CallFrame | None:

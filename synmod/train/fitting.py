@@ -125,12 +125,7 @@ async def fit(
 
     Source: MXNet's `BaseModule.fit`; differs: budgets, runs that resume, a certified end.
     """
-    for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
-        if number is not None:
-            leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
-    for callback in as_list(callbacks):
-        expected = "an object such as EarlyStopping()"
-        leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
+    _check_arguments(num_epoch, begin_epoch, as_list(callbacks))
     metrics = as_list(eval_metric)
     validation_metrics = metrics if validation_metric is None else as_list(validation_metric)
     rows = batches.read_rows(train, eval_data)
@@ -143,18 +138,11 @@ async def fit(
         await trainer.init_params(initializer, params, aux, allow_missing, force_init=force_init)
     if not trainer.optimizer_initialized or force_init:
         trainer.init_optimizer(optimizer, optimizer_params, force_init=force_init)
-    assert trainer.optimizer is not None
-    check_reward(trainer.optimizer, trainer.reward)
     limits = runs.budget_from(budget)
-    if num_epoch is None and not trainer.optimizer.ends and limits == runs.Budget():
-        raise errors.TrainerError(
-            f"fit: please specify number of epochs, or budget=...; {type(trainer.optimizer).__name__} does not end by "
-            "itself. It is num_epoch= of a Trainer, epochs= of a Program."
-        )
     epochs = None if num_epoch is None else range(begin_epoch, num_epoch)
     fitting = _Fitting(
         trainer,
-        trainer.optimizer,
+        _require_optimizer(trainer, num_epoch, limits),
         rows,
         limits,
         epochs,
@@ -169,6 +157,29 @@ async def fit(
         eval_end=as_list(eval_end_callback),
     )
     return await fitting.run(run_from(run, durable_rows), durable_rows)
+
+
+def _check_arguments(num_epoch: int | None, begin_epoch: int, callbacks: Sequence[Callback]) -> None:
+    """Raise TrainerError unless the numbers of epochs and the callbacks are what they must be."""
+    for name, number in (("the number of epochs", num_epoch), ("begin_epoch", begin_epoch)):
+        if number is not None:
+            leaves.check_int(f"fit: {name}", number, 0, error=errors.TrainerError)
+    for callback in callbacks:
+        expected = "an object such as EarlyStopping()"
+        leaves.check_type("fit: each of callbacks", callback, Callback, expected, error=errors.TrainerError)
+
+
+def _require_optimizer(trainer: Trainer, num_epoch: int | None, limits: runs.Budget) -> Optimizer:
+    """Return the optimizer of a trainer; raise TrainerError if it lacks a reward, or if nothing ends the fit."""
+    optimizer = trainer.optimizer
+    assert optimizer is not None
+    check_reward(optimizer, trainer.reward)
+    if num_epoch is None and not optimizer.ends and limits == runs.Budget():
+        raise errors.TrainerError(
+            f"fit: please specify number of epochs, or budget=...; {type(optimizer).__name__} does not end by "
+            "itself. It is num_epoch= of a Trainer, epochs= of a Program."
+        )
+    return optimizer
 
 
 @dataclass
