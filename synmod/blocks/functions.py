@@ -39,8 +39,6 @@ class Identity(Module):
         """Return the inputs, values or symbols."""
         return inputs
 
-    compute_output_spec = call
-
 
 @registry.register_own()
 class Constant(Module):
@@ -161,8 +159,6 @@ class _Merge(Module):
         if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
             inputs = tuple(inputs[0])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
         return type(self).operation(*inputs)
-
-    compute_output_spec = call
 
 
 @registry.register_own()
@@ -321,8 +317,6 @@ class InMask(Module):
         """Return the fields that are kept."""
         return data.ops.in_mask(inputs, self.mask, recursive=self.recursive)
 
-    compute_output_spec = call
-
 
 @registry.register_own()
 class OutMask(InMask):
@@ -355,8 +349,6 @@ class OutMask(InMask):
     async def call(self, inputs: Any) -> Any:
         """Return the fields that are left."""
         return data.ops.out_mask(inputs, self.mask, recursive=self.recursive)
-
-    compute_output_spec = call
 
 
 @registry.register_own()
@@ -392,8 +384,6 @@ class Prefix(Module):
         """Return the fields under their new names."""
         return data.ops.prefix(inputs, self.prefix)
 
-    compute_output_spec = call
-
 
 @registry.register_own()
 class Suffix(Module):
@@ -427,8 +417,6 @@ class Suffix(Module):
     async def call(self, inputs: Any) -> Any:
         """Return the fields under their new names."""
         return data.ops.suffix(inputs, self.suffix)
-
-    compute_output_spec = call
 
 
 @registry.register_own()
@@ -465,5 +453,3 @@ class Factorize(Module):
     async def call(self, inputs: Any) -> Any:
         """Return the fields, the repeats as arrays."""
         return data.ops.factorize(inputs, self.names)
-
-    compute_output_spec = call
