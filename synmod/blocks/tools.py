@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from synmod import data, errors, lm, module, scope
 from synmod.cache import key_of
+from synmod.journal import CallRecording, Part
 from synmod.leaves import Json, aio, check_seconds, frozen, is_array, is_object, mend
 from synmod.module import Module
 from synmod.registry import register_own
@@ -191,7 +192,7 @@ class Tool(Module):
             return await self._run_if_allowed(value)
         return await self._run_unless_recorded(value, part)
 
-    async def _run_unless_recorded(self, value: Any, part: scope.JournalPart) -> Any:
+    async def _run_unless_recorded(self, value: Any, part: Part) -> Any:
         """Return what a durable block has recorded of this run; else run the function, and record what comes of it."""
         injected = {name: _content_of(x) for name, x in self.injected().items()}
         content = key_of([self.name, frozen(value), injected])
@@ -240,7 +241,7 @@ class Tool(Module):
             schema, model = data.intern_schema(record["schema"]), None
         return data.value_from(record["output"], schema, model, where)
 
-    async def _run_if_allowed(self, value: Any, recording: scope.CallEntry | None = None) -> Any:
+    async def _run_if_allowed(self, value: Any, recording: CallRecording | None = None) -> Any:
         """Ask for approval where it is needed, and run the function once."""
         args, kwargs = self._arguments(value)
         if self.approve == "ask":

@@ -5,8 +5,8 @@ lock files that this process holds. Speed: a recorded call costs 150 µs and its
 Must never know: modules, programs, what a row or a tool is.
 """
 
-from .calls import Part
+from .calls import CallRecording, Part
 from .folder import RecordedCall, Run, durable, run_from
 from .journal import Journal, as_json
 
-__all__ = ["Journal", "Part", "RecordedCall", "Run", "as_json", "durable", "run_from"]
+__all__ = ["CallRecording", "Journal", "Part", "RecordedCall", "Run", "as_json", "durable", "run_from"]

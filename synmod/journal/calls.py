@@ -50,8 +50,7 @@ class Part(scope.Block):
     def __enter__(self) -> Self:
         around = scope.ambient()
         self.outer = () if around is None else around.budgets
-        part: scope.JournalPart = self
-        self.enter(journal=part)
+        self.enter(journal=self)
         self._numbering.__enter__()
         return self
 
@@ -74,6 +73,7 @@ class Part(scope.Block):
             heappush(self._free.setdefault(call, []), number)
 
     async def holds(self, kind: str, path: str, content: str) -> bool:
+        """Whether the next call of this kind and content at a path is recorded."""
         call = self.id_of(kind, path, content)
         number = self.take_number(call)
         self.give_back(call, number)
@@ -84,23 +84,35 @@ class Part(scope.Block):
         return key_of(f"{self.row} {kind} {content} {path}")  # a text takes a fifth of the time of a list
 
     def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> CallRecording:
+        """Return the record of the next call of this kind and content at a path.
+
+        Args:
+            kind: "model", "embedding" or "tool".
+            path: The module that calls.
+            name: The model, or the tool.
+            content: A digest of all that the result depends on.
+            arguments: Those of a tool, to be shown.
+        """
         return CallRecording(self, self.id_of(kind, path, content), kind, path, name, arguments)
 
     async def read(self, key: str) -> Mapping[str, Any] | None:
+        """Return a note, such as the id of a job at a provider, or None."""
         return await self.journal.read(key)
 
     async def write(self, key: str, note: dict[str, Any]) -> None:
+        """Commit a note."""
         await self.journal.write(key, note)
 
 
 class CallRecording:
-    """The record of one call, an `async with` block around it; see `scope.CallEntry`.
+    """The record of one call, an `async with` block around it.
 
     A call that leaves the block without a record, by an error or a cancellation, takes no number.
     """
 
     def __init__(self, part: Part, call: str, kind: str, path: str, name: str, arguments: Json) -> None:
         self.value: Mapping[str, Any] | None = None
+        """What was recorded before; None if the call is to be made."""
         self._part, self._call = part, call
         self._place = {"path": path, "kind": kind, "name": name}
         if arguments is not None:
@@ -137,11 +149,21 @@ class CallRecording:
         return f"{prefix}{self._call}/{self._number}"
 
     def accept(self) -> None:
+        """Take the value that was recorded: count it as paid in the budgets that were opened inside the block.
+
+        Raises:
+            BudgetExceeded: One of them has no room.
+        """
         self._is_kept = True
         self._part.usage = self._part.usage + self._usage
         scope.count_paid(self._usage, self._part.outer, self._place["path"])
 
     async def begin(self) -> None:
+        """Note that a run which must not be repeated begins.
+
+        Raises:
+            ToolError: An earlier one began and did not end (contains 'may have run').
+        """
         self._part.journal.refuse_damage()
         if await self._part.read(self._key(BEGUN)) is not None:
             raise self.abandon()
@@ -149,6 +171,7 @@ class CallRecording:
         self._has_begun = True
 
     def abandon(self) -> ToolError:
+        """Return the error for a run that began and was left before its end: it may have run."""
         self._has_begun = False
         error = ToolError(
             f"{self._place['path'] or self._place['name']}: a run of this tool with once=True began and did not end, "
@@ -159,6 +182,7 @@ class CallRecording:
         return error
 
     async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
+        """Record what came of the call; it is committed when this returns."""
         self._has_begun = False  # the function has run: if its result cannot be written, it may not run again
         note: dict[str, Any] = {**self._place, "when": wall_time(), "value": frozen(value, _DEEPEST)}
         if usage is not NO_USAGE:

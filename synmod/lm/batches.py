@@ -29,6 +29,8 @@ from .streaming import read_json
 from .words import json_text
 
 if TYPE_CHECKING:
+    from synmod.journal import Part
+
     from .direct_adapter import DirectAdapter
 
 _LOG: Final = logging.getLogger("synmod.lm")
@@ -172,7 +174,7 @@ class _Job:
     """A job: the lines that were collected for it, and what has become of it."""
 
     name: str
-    part: scope.JournalPart | None = None
+    part: Part | None = None
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
     size: int = 0
     id: str | None = None
@@ -241,7 +243,7 @@ class BatchAdapter:
 
     # -- joining a job ------------------------------------------------------------------------------------------------
 
-    async def _join(self, request: LMRequest, part: scope.JournalPart | None) -> tuple[_Job, str]:
+    async def _join(self, request: LMRequest, part: Part | None) -> tuple[_Job, str]:
         """Return the job of a request, and the name of its line: one that is recorded, else the one that collects."""
         body = json_text(self._adapter.line_of(request))
         journal: Any = None if part is None else getattr(part, "journal", part)
@@ -270,7 +272,7 @@ class BatchAdapter:
         job.is_open = False
         self._open = {owner: other for owner, other in self._open.items() if other is not job}
 
-    async def _recorded_jobs(self, journal: Any, part: scope.JournalPart) -> list[_Job]:
+    async def _recorded_jobs(self, journal: Any, part: Part) -> list[_Job]:
         """Return the jobs that a journal holds from an earlier process."""
         async with self._loading.setdefault(journal, asyncio.Lock()):
             if journal not in self._recorded:

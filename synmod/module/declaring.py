@@ -19,19 +19,11 @@ from . import signatures
 from .signatures import SPECS, CallSignature, definer, is_base, is_own
 
 if TYPE_CHECKING:
+    from synmod.skip.commands import Skippable
+
     from .module import Module
 
 # -- skip connections --------------------------------------------------------------------------------------------------
-
-
-class SkipRunner(Protocol):
-    """Runs `call` of a module that declares skips."""
-
-    def run(self, module: Module, frame: scope.CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run `call` in its frame, with the checks before and after it; the caller awaits the result."""
-
-    def assume(self, module: Module, frame: scope.CallFrame) -> None:
-        """Apply the declared stashes and pops to the lane, unless a trace of `call` has run to its end."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class DeclaredSkips:
     optional: frozenset[str]
     schemas: Mapping[str, data.Schema]
     models: Mapping[str, Any]
-    runner: SkipRunner
+    runner: Skippable
 
     @cached_property
     def required(self) -> tuple[str, ...]:
@@ -87,7 +79,7 @@ class ClassDeclaration:
         self.declares_spec = is_own(cls, "compute_output_spec")
         self.skips: DeclaredSkips | None = None
         """The skip connections that the class declares, with those of its bases."""
-        self.runner: SkipRunner | None = None
+        self.runner: Skippable | None = None
 
     def declare_skips(self, skips: DeclaredSkips) -> None:
         """Add skip connections to those declared already."""

@@ -20,9 +20,10 @@ from synmod.tree import KNOWN, STATIC, Static, Variable, class_of, invalidate_pa
 
 if TYPE_CHECKING:
     from synmod.flow import FlowGraph
+    from synmod.skip.commands import Skippable
 
     from .contract import Contract, DeclaredOutputs
-    from .declaring import ClassDeclaration, SkipRunner
+    from .declaring import ClassDeclaration
     from .module import Module
     from .transactions import Build
 
@@ -64,7 +65,7 @@ class ModuleRecord:
     """The Namespace of each isolated skip name."""
     constructed: bool = False
     hooks: tuple[scope.Hook, ...] = ()
-    runner: SkipRunner | None = None
+    runner: Skippable | None = None
     """Runs `call` if the class declares skips; else None."""
     reassigned: dict[str, None] = field(default_factory=dict[str, None])
     """The attributes that were assigned after construction, outside `build`."""

@@ -10,7 +10,7 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 from . import hooks_lib
 from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask, unwrap_group
 from .frame import (
-    AMBIENT, FRAME, Ambient, Block, CallEntry, CallFrame, JournalPart, NameScope, Reward, ambient,
+    AMBIENT, FRAME, Ambient, Block, CallFrame, NameScope, Reward, ambient,
     as_children_of, current_call, current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live,
     new_frame, phase,
     phase_in,
@@ -35,8 +35,8 @@ from .usage import (
 
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "RECENT", "Account", "Ambient", "Block", "BoundReward",
-    "BuildBegin", "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallEntry", "CallFrame",
-    "Emitted", "Event", "Feedback", "Hook", "Injected", "JournalPart", "LMBegin", "LMChunkEvent", "LMEnd",
+    "BuildBegin", "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame",
+    "Emitted", "Event", "Feedback", "Hook", "Injected", "LMBegin", "LMChunkEvent", "LMEnd",
     "LastCalls", "ModelCounters", "ModelCounts", "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters",
     "Place", "Question", "RecentCall", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews",
     "Tracer", "Usage", "UsageMeter", "VariableAssign", "Verdict", "add_reward", "ambient", "answer_to", "answers",

@@ -14,14 +14,15 @@ import itertools
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from synmod.leaves import Json, aio, new_run_id, reset, with_label
+from synmod.leaves import aio, new_run_id, reset, with_label
 
 from .usage import NO_USAGE, Usage, UsageMeter, check_phase
 
 if TYPE_CHECKING:
-    from synmod.errors import ToolError
+    from synmod.journal import Part
+    from synmod.skip.lane import Lane
 
     from .hooks import Hook
 
@@ -58,7 +59,7 @@ class Ambient:
 
     phase: str | None = None
     deadline: Any = None
-    journal: JournalPart | None = None
+    journal: Part | None = None
     hooks: tuple[Any, ...] = ()
     budgets: tuple[Any, ...] = ()
     usages: tuple[Any, ...] = ()
@@ -232,89 +233,6 @@ class Owner(Protocol):
         ...
 
 
-class CallLayer(Protocol):
-    """The values that travel past a call (see the skip room); notified of how the call ends."""
-
-    def commit(self) -> None:
-        """Pass everything to the calling module: the call returned."""
-
-    def drop(self) -> None:
-        """Leave everything as it was: the call failed."""
-
-    def close(self) -> None:
-        """Note that the entry call returned."""
-
-    def effects(self) -> Mapping[Any, Any] | None:
-        """Return what a call on symbols leaves in addition to its outputs, None for nothing."""
-
-
-class CallEntry(Protocol):
-    """The record of one call in a journal, an `async with` block around it: a call that fails is not recorded."""
-
-    value: Mapping[str, Any] | None
-    """What was recorded before; None if the call is to be made."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
-
-    def accept(self) -> None:
-        """Take the value that was recorded: count it as paid in the budgets that were opened inside the block.
-
-        Raises:
-            BudgetExceeded: One of them has no room.
-        """
-
-    async def begin(self) -> None:
-        """Note that a run which must not be repeated begins.
-
-        Raises:
-            ToolError: An earlier one began and did not end (contains 'may have run').
-        """
-
-    def abandon(self) -> ToolError:
-        """Return the error for a run that began and was left before its end: it may have run."""
-        ...
-
-    async def keep(self, value: Mapping[str, Any], usage: Usage = NO_USAGE) -> None:
-        """Record what came of the call; it is committed when this returns."""
-
-
-class JournalPart(Protocol):
-    """The part of a journal that belongs to some code: a durable block, or one row of a run."""
-
-    asked: set[str]
-    """The ids of the questions that were asked in this process."""
-
-    @property
-    def records_calls(self) -> bool:
-        """Whether model calls, embedding calls and runs of tools are recorded."""
-        ...
-
-    async def holds(self, kind: str, path: str, content: str) -> bool:
-        """Whether the next call of this kind and content at a path is recorded."""
-        ...
-
-    def record(self, kind: str, path: str, name: str, content: str, arguments: Json = None) -> CallEntry:
-        """Return the record of the next call of this kind and content at a path.
-
-        Args:
-            kind: "model", "embedding" or "tool".
-            path: The module that calls.
-            name: The model, or the tool.
-            content: A digest of all that the result depends on.
-            arguments: Those of a tool, to be shown.
-        """
-        ...
-
-    async def read(self, key: str) -> Mapping[str, Any] | None:
-        """Return a note, such as the id of a job at a provider, or None."""
-        ...
-
-    async def write(self, key: str, note: dict[str, Any]) -> None:
-        """Commit a note."""
-
-
 class CallRun:
     """An entry call with all calls below it: what they share.
 
@@ -395,7 +313,7 @@ class CallFrame:
     number: int
     decided_training: bool | None
     live: bool
-    layer: CallLayer | None
+    layer: Lane | None
     _parent: CallFrame | None
     _phase: str
     _symbolic: bool

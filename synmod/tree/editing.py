@@ -111,8 +111,7 @@ def fit_graph(
         StateError, StateSchemaError: A leaf does not fit; lists all.
     """
     live = record(node)
-    schemas = {index: live.objects[index].schema for index in live.graphdef.leaf_paths.values()}
-    leaves, faults = fit(live.graphdef, states, schemas.__getitem__, what, static=static, allow_unknown=allow_unknown)
+    leaves, faults = fit(live.graphdef, states, what, static=static, allow_unknown=allow_unknown)
     raise_faults(what, faults)
     return {id(live.objects[index]): leaf for index, leaf in leaves.items()}
 

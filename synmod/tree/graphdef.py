@@ -13,7 +13,7 @@ import hashlib
 import json
 import types
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -242,6 +242,11 @@ class GraphDef(Immutable, Generic[M]):
         """
         return GraphCodec.instance.decode(json, language_models, custom_objects)
 
+    def visits(self, *, in_order: bool = True) -> Iterator[Visit]:
+        """Visit the definitions at the paths of the live objects; containers by key unless in definition order."""
+        reader = _Definitions(self.definitions, in_order)
+        return walk(_thaw_one_level(self.root), statics=True, reader=reader)
+
     def _list_places(self) -> list[Place]:
         places = self._places
         if places is None:
@@ -423,8 +428,7 @@ def _thaw_one_level(term: Any) -> Any:
 
 def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     """Return the places of a graph, in definition order or sorted by key, whatever the order of assignment."""
-    root = _thaw_one_level(graphdef.root)
-    visits = list(walk(root, statics=True, reader=_Definitions(graphdef.definitions, in_order)))
+    visits = list(graphdef.visits(in_order=in_order))
     numbers = {id(visit): at for at, visit in enumerate(visits)}
     first = {visit.value.index: at for at, visit in enumerate(visits) if visit.index is not None and visit.first}
     nowhere: dict[int, int] = {}  # objects that occur only in metadata, numbered in order of occurrence

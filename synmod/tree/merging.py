@@ -230,7 +230,7 @@ def fit_values(
         own = [(index, leaves[path], definitions[index]) for path, index in graphdef.leaf_paths.items()]
         if all(leaf.schema is variable.schema and leaf.type is variable.type for _, leaf, variable in own):
             return {index: (leaf.value, variable.metadata) for index, leaf, variable in own}
-    fitted, faults = fit(graphdef, states, lambda index: definitions[index].schema, what, overwrite=overwrite)
+    fitted, faults = fit(graphdef, states, what, overwrite=overwrite)
     faulty = {fault.order for fault in faults}
     values: dict[int, tuple[Json, FrozenDict]] = {}
     for path, index in graphdef.leaf_paths.items():

@@ -156,25 +156,45 @@ def invalidate_paths(record: Record, keep: PathTable | None = None) -> None:
             table.is_current = False
 
 
-def find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
-    """Return the Variables that path texts lead to, aliases followed, and visits of the others.
+class Edges:
+    """The edges of a graph, to follow paths step by step: alias paths are never listed, since they may be very many.
 
-    Paths are followed step by step and never listed, since those of a deep graph may be longer than its file.
+    Args:
+        visits: The visits of a walk.
     """
-    below: dict[tuple[int, str], Visit] = {}
-    first: dict[int | None, Visit] = {}
-    top: Visit | None = None
-    for visit in walk(root):
-        top = top or visit
-        if visit.first and visit.index is not None:
-            first[visit.index] = visit
-        below[id(visit.parent), leaves.escape_step(visit.step)] = visit
-    targets: dict[str, Any] = {}
-    for path in paths:
-        visit = top
-        for step in path.split("/") if path else ():
-            visit = visit and below.get((id(first.get(visit.index, visit)), step))
-        if visit is not None and visit.kind == "variable":
-            targets[path] = visit.value
-    matched = {id(variable) for variable in targets.values()}
-    return targets, [visit for visit in first.values() if visit.kind == "variable" and id(visit.value) not in matched]
+
+    def __init__(self, visits: Iterable[Visit]) -> None:
+        self._below: dict[tuple[int, str], Visit] = {}
+        self._first: dict[int | None, Visit] = {}
+        self._root: Visit | None = None
+        for visit in visits:
+            self._root = self._root or visit
+            if visit.first and visit.index is not None:
+                self._first[visit.index] = visit
+            self._below[id(visit.parent), str(visit.step)] = visit
+
+    @property
+    def variables(self) -> list[Visit]:
+        """The first visit of each Variable, in definition order."""
+        return [visit for visit in self._first.values() if visit.kind == "variable"]
+
+    def follow(self, steps: Iterable[str]) -> tuple[Visit, list[str]]:
+        """Return the visit that steps lead to, and the steps that lead no further."""
+        assert self._root is not None
+        visit, rest = self._root, list(steps)
+        while rest:
+            below = self._below.get((id(self._first.get(visit.index, visit)), rest[0]))
+            if below is None:
+                break
+            visit = below
+            del rest[0]
+        return visit, rest
+
+
+def find_variables(root: Any, paths: Iterable[str]) -> tuple[dict[str, Any], list[Visit]]:
+    """Return the Variables that path texts lead to, aliases followed, and visits of the others."""
+    edges = Edges(walk(root))
+    ends = {path: edges.follow(leaves.parse_path(path)) for path in paths}
+    targets = {path: visit.value for path, (visit, rest) in ends.items() if visit.kind == "variable" and not rest}
+    matched = set(map(id, targets.values()))
+    return targets, [visit for visit in edges.variables if id(visit.value) not in matched]

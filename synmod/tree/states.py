@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from synmod.data import Schema, problems
@@ -16,8 +15,10 @@ from synmod.errors import ArgumentError, DataError, FieldError, Problem, StateEr
 from synmod.leaves import FrozenDict, Json, KeyPath, did_you_mean, frozen, json_equal, parse_path, path_str
 
 from .filters import Everything, Filter, FilterLike, to_filter
-from .graphdef import ContainerDef, GraphDef, NodeDef, StaticDef, Term, VariableRef, canonical_json, class_text
+from .graphdef import GraphDef, canonical_json, class_text
+from .paths import Edges
 from .variable import Immutable, Variable, VariableState, snapshot
+from .walk import Visit
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class State(Immutable, Mapping[KeyPath, VariableState]):
             StateSchemaError: A value does not satisfy its schema.
         """
         definitions: Any = graphdef.definitions
-        fitted, faults = fit(graphdef, [json], lambda index: definitions[index].schema, "State.from_json")
+        fitted, faults = fit(graphdef, [json], "State.from_json")
         raise_faults("State.from_json", faults)
         leaves: dict[KeyPath, VariableState] = {}
         for path, index in graphdef.leaf_paths.items():
@@ -365,7 +366,6 @@ class Leaf(NamedTuple):
 def fit(
     graphdef: GraphDef[Any],
     states: Iterable[StateLike],
-    schema_of: Callable[[int], Schema],
     what: str,
     *,
     static: str = "Got state for static field",
@@ -377,7 +377,6 @@ def fit(
     Args:
         graphdef: The graph; alias paths are followed step by step.
         states: The given States.
-        schema_of: Returns the schema of a Variable by index.
         what: The name of the function, for errors.
         static: The phrase for a value given for a static.
         overwrite: Whether a later State wins; if not, two different values for one Variable are a fault.
@@ -389,17 +388,25 @@ def fit(
     Raises:
         ArgumentError: An argument is neither a State nor a dict by path.
     """
-    finder = _Finder(graphdef, static)
+    definitions: Any = graphdef.definitions
     leaves: dict[int, Leaf] = {}
     faults: list[LeafFault] = []
+    unknown: list[tuple[str, ...]] = []
+    edges: Edges | None = None
     for path, value in (pair for state in states for pair in leaves_of(state, what)):
-        index = finder.find(path)
-        if isinstance(index, LeafFault):
-            faults.append(index)
-        if not isinstance(index, int):
-            continue
+        index = graphdef.leaf_paths.get(path) if isinstance(path, tuple) else None
         steps = parse_path(path) if isinstance(path, str) else path
-        leaf = check_leaf(steps, value, schema_of(index), index, faults)
+        if index is None:
+            edges = edges or Edges(graphdef.visits())
+            visit, rest = edges.follow(_texts(steps))
+            if rest and visit.kind != "variable":
+                unknown.append(_texts(steps))
+                continue
+            if rest or visit.index is None or visit.kind != "variable":
+                faults.append(LeafFault(_LAST, _misfit(steps, visit, rest, static)))
+                continue
+            index = visit.index
+        leaf = check_leaf(steps, value, definitions[index].schema, index, faults)
         if leaf is None:
             continue
         before = leaves.get(index)
@@ -408,67 +415,29 @@ def fit(
             values = f"{before.value!r:.80}, {leaf.value!r:.80}"
             faults.append(LeafFault(index, f"{at}: two different values for one Variable: {values}"))
         leaves[index] = leaf
-    if finder.unknown and not allow_unknown:
-        faults.append(LeafFault(_LAST, f"Unknown keys: {', '.join(finder.unknown)}"))
+    if unknown and edges is not None and not allow_unknown:
+        faults.append(LeafFault(_LAST, f"Unknown keys: {', '.join(_hints(unknown, edges))}"))
     return leaves, faults
 
 
-class _Finder:
-    """Finds the Variable at a path of a graph: canonical paths by lookup, alias paths step by step.
+def _misfit(steps: KeyPath, visit: Visit, rest: Sequence[str], static: str) -> str:
+    """Describe a path that does not end at a Variable."""
+    text = path_str(steps)
+    if rest:
+        return f"Expected a leaf at {path_str(steps[: -len(rest)])!r}, got {text!r}"
+    return f"{static} {text!r}" if visit.kind == "static" else f"Expected a subgraph at {text!r}, got a leaf"
 
-    Attributes:
-        unknown: The texts to report for unknown paths.
-    """
 
-    def __init__(self, graphdef: GraphDef[Any], static: str) -> None:
-        self._graphdef = graphdef
-        self._static = static
-        self._opened: dict[int, dict[str, Term]] = {}
-        self.unknown: list[str] = []
-
-    @cached_property
-    def texts(self) -> Mapping[str, int]:
-        """The index of each Variable by canonical path text."""
-        return {path_str(path): index for path, index in self._graphdef.leaf_paths.items()}
-
-    def find(self, path: KeyPath | str) -> int | LeafFault | None:
-        """Return the index of the Variable at a path or path text; a LeafFault for another kind, None if unknown."""
-        index = self.texts.get(path) if isinstance(path, str) else self._graphdef.leaf_paths.get(path)
-        if index is not None:
-            return index
-        steps = parse_path(path) if isinstance(path, str) else _texts(path)
-        text = path_str(steps)
-        term: Any = self._graphdef.root
-        for depth, step in enumerate(steps):
-            if isinstance(term, VariableRef):
-                return LeafFault(_LAST, f"Expected a leaf at {path_str(steps[:depth])!r}, got {text!r}")
-            below = {} if isinstance(term, StaticDef) else self._below(term)
-            if step not in below:
-                hint = ""
-                if isinstance(term, ContainerDef) and term.type in (list, tuple) and step.isdecimal():
-                    hint = f" (index out of range: length {len(below)})"
-                elif len(self.unknown) < _MOST_HINTS and len(self.texts) <= _MOST_NAMES:
-                    hint = did_you_mean(text, self.texts)
-                self.unknown.append(f"{text!r}{hint}")
-                return None
-            term = below[step]
-        if isinstance(term, VariableRef):
-            return term.index
-        if isinstance(term, StaticDef):
-            return LeafFault(_LAST, f"{self._static} {text!r} ({type(term.value).__name__})")
-        return LeafFault(_LAST, f"Expected a subgraph at {text!r} ({term.type.__name__}), got a leaf")
-
-    def _below(self, term: Any) -> dict[str, Term]:
-        """Return the children of a term, by the text of their step."""
-        holder: Any = term if isinstance(term, ContainerDef) else self._graphdef.definitions.get(term.index)
-        if id(holder) not in self._opened:
-            pairs: Iterable[tuple[Any, Term]] = ()
-            if isinstance(holder, ContainerDef):
-                pairs = zip(holder.steps, holder.children, strict=True)
-            elif isinstance(holder, NodeDef):
-                pairs = holder.attributes
-            self._opened[id(holder)] = {str(step): child for step, child in pairs}
-        return self._opened[id(holder)]
+def _hints(unknown: Sequence[tuple[str, ...]], edges: Edges) -> Iterator[str]:
+    """Yield unknown paths, the first ones with the known path that was perhaps meant."""
+    names = [path_str(visit.path) for visit in edges.variables] if len(edges.variables) <= _MOST_NAMES else []
+    for number, steps in enumerate(unknown):
+        (visit, rest), text = edges.follow(steps), path_str(steps)
+        keys = [key for key, _ in visit.children]
+        if rest[0].isdecimal() and keys == [*range(len(keys))]:
+            yield f"{text!r} (index out of range: length {len(keys)})"
+        else:
+            yield f"{text!r}{did_you_mean(text, names) if number < _MOST_HINTS else ''}"
 
 
 def leaves_of(state: StateLike, what: str) -> Iterator[tuple[KeyPath | str, Any]]:
