@@ -138,7 +138,7 @@ def stash(name: str, value: Any, replace: bool = False) -> None:
     Source: torchgpipe's `stash`; differs: a plain function, and a second value is an error.
     """
     lane, skips = _lane_for("stash", name)
-    key = lane.isolated.get(name), name
+    key = lane.key(name)
     if not replace:
         occupant = None if lane.symbolic else lane.find(key)  # on symbols, all alternatives are called
         if occupant is not None or ("stash", name) in lane.done:
@@ -181,7 +181,7 @@ def pop(name: str, default: Any = _REQUIRED) -> Any:
     lane, skips = _lane_for("pop", name)
     if ("pop", name) in lane.done:
         raise _fault(lane, "pop", name, "has already been popped", "Keep the value of the first pop in a variable.")
-    key = lane.isolated.get(name), name
+    key = lane.key(name)
     slot = lane.entry_slots.get(key)
     if slot is None and name in skips.optional and lane.find(key) is not None and lane.reserve(key):
         slot = lane.entry_slots[key]
@@ -215,7 +215,7 @@ def peek(name: str, default: Any = _REQUIRED) -> Any:
     Source: none; torchgpipe's `pop` without the removal.
     """
     lane, skips = _lane_for("peek", name)
-    key = lane.isolated.get(name), name
+    key = lane.key(name)
     slot = None if ("pop", name) in lane.done else lane.entry_slots.get(key)
     return _value_of(lane, skips, "peek", name, slot or lane.find(key), default)
 
@@ -240,9 +240,7 @@ def _lane_for(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
 
 def _fault(lane: Lane, word: str, name: str, what: str, remedy: str) -> errors.SkipError:
     """Return the error for a command, with the place of the call and the slot."""
-    return errors.SkipError(
-        f"{lane.label}: {word}({name!r}): {key_text((lane.isolated.get(name), name))} {what}. {remedy}"
-    )
+    return errors.SkipError(f"{lane.label}: {word}({name!r}): {key_text(lane.key(name))} {what}. {remedy}")
 
 
 def _value_of(lane: Lane, skips: DeclaredSkips, word: str, name: str, slot: Slot | None, default: Any) -> Any:
@@ -347,11 +345,10 @@ class Skippable:
             SkipError: A value has not been stashed, or `call` did not perform a declared command.
         """
         lane, skips = _begin(module, frame)
-        lacking = [key for name in skips.required if not lane.reserve(key := (lane.isolated.get(name), name))]
+        lacking = [key for name in skips.required if not lane.reserve(key := lane.key(name))]
         for name in skips.peeks:
-            key = lane.isolated.get(name), name
-            slot = lane.find(key)
-            if slot is not None:
+            key = lane.key(name)
+            if (slot := lane.find(key)) is not None:
                 lane.entry_slots.setdefault(key, slot)
             elif name not in skips.optional:
                 lacking.append(key)
@@ -378,13 +375,11 @@ class Skippable:
             return
         lane, skips = _begin(module, frame)
         for name in skips.pop:
-            key = lane.isolated.get(name), name
-            slot = lane.find(key)
-            if slot is not None:
-                lane.take(key, slot)
+            if (slot := lane.find(lane.key(name))) is not None:
+                lane.take(lane.key(name), slot)
         for name in skips.stash:
             value = _as_symbol(_UNKNOWN, skips.schemas.get(name), skips.models.get(name))
-            lane.stashed[lane.isolated.get(name), name] = Slot(value, lane.place, replaces=True)
+            lane.stashed[lane.key(name)] = Slot(value, lane.place, replaces=True)
 
 
 SKIPPABLE: Final = Skippable()
@@ -425,7 +420,7 @@ def _look_in_history(lane: Lane, skips: DeclaredSkips, lacking: list[Key], input
     Raises:
         SkipError: A required value is neither found nor typed.
     """
-    absent = [(lane.isolated.get(name), name) for name in sorted(skips.optional)]
+    absent = [lane.key(name) for name in sorted(skips.optional)]
     popped = {key for ancestor in lane.ancestors() for key in ancestor.popped}
     for key in [*lacking, *(key for key in absent if lane.find(key) is None and key not in popped)]:
         name = key[1]

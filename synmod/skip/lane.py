@@ -8,6 +8,7 @@ that nested calls committed. So a retry finds the lane unchanged.
 from collections.abc import Generator, Iterable, Iterator, KeysView, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Self, TypeVar, cast
 
@@ -93,54 +94,53 @@ TAKEN: Final[Any] = object()
 """A placeholder for a value that a call on symbols has popped."""
 
 
+@dataclass(slots=True, eq=False)
 class Slot:
-    """One value in the lane, held by reference, with its producer and the call that has reserved it."""
+    """One value in the lane, held by reference.
 
-    __slots__ = ("producer", "replaces", "reserved_by", "value")
+    Attributes:
+        value: The value.
+        producer: The path of the module that stashed it, for messages.
+        replaces: Whether it may replace another one.
+        reserved_by: The lane of the call that will pop it.
+    """
 
-    def __init__(self, value: Any, producer: str, *, replaces: bool = False) -> None:
-        self.value = value
-        self.producer = producer
-        """The path of the module that stashed the value, for messages."""
-        self.replaces = replaces
-        """Whether the value may replace another one."""
-        self.reserved_by: Lane | None = None
+    value: Any
+    producer: str
+    replaces: bool = False
+    reserved_by: "Lane | None" = None
 
 
+@dataclass(slots=True, eq=False)
 class Lane:
-    """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame."""
+    """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame.
 
-    __slots__ = (
-        "below",
-        "done",
-        "entry_slots",
-        "frame",
-        "is_user_owned",
-        "isolated",
-        "popped",
-        "skips",
-        "stashed",
-        "symbolic",
-    )
+    Attributes:
+        frame: The frame of the call; None for a block.
+        below: The lane of the caller, or of a block around the call; None for the bottom lane.
+        symbolic: Whether the lane belongs to calls on symbols, which only find schemas.
+        skips: The skips that the module of this call declares; None if only modules below it declare some.
+        isolated: The Namespaces of the module's names.
+        stashed, popped: The values stashed and popped.
+        entry_slots: The slots that this call found at its entry: pops, which it has reserved, and peeks.
+        done: The commands performed, as (word, name).
+        is_user_owned: Whether a user owns the skip frame (`use_skip_frame`), so that values not popped stay in it.
+    """
 
-    def __init__(
-        self, frame: scope.CallFrame | None = None, below: "Lane | None" = None, *, symbolic: bool = False
-    ) -> None:
-        self.frame = frame
-        self.below = below
-        self.symbolic = symbolic
-        """Whether the lane belongs to calls on symbols, which only find schemas."""
-        self.skips: module.DeclaredSkips | None = None
-        """The skips that the module of this call declares; None if only modules below it declare some."""
-        self.isolated: Mapping[str, Any] = {}
-        self.stashed: dict[Key, Slot] = {}
-        self.popped: dict[Key, Slot] = {}
-        self.entry_slots: dict[Key, Slot] = {}
-        """The slots that this call found at its entry: pops, which it has reserved, and peeks."""
-        self.done: set[tuple[str, str]] = set()
-        """The commands performed, as (word, name)."""
-        self.is_user_owned = False
-        """Whether a user owns the skip frame (`use_skip_frame`), so that values not popped stay in it."""
+    frame: scope.CallFrame | None = None
+    below: "Lane | None" = None
+    symbolic: bool = False
+    skips: module.DeclaredSkips | None = None
+    isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stashed: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
+    popped: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
+    entry_slots: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
+    done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    is_user_owned: bool = False
+
+    def key(self, name: str) -> Key:
+        """Return the key of a name of the module."""
+        return self.isolated.get(name), name
 
     @property
     def place(self) -> str:
@@ -161,13 +161,11 @@ class Lane:
 
     def find(self, key: Key, *, popped_too: bool = False) -> Slot | None:
         """Return the slot that this call sees, on request also one that was popped before; or None."""
-        lane: Lane | None = self
-        while lane is not None:
+        for lane in self.ancestors():
             if key in lane.stashed:
                 return lane.stashed[key]
             if key in lane.popped:
                 return lane.popped[key] if popped_too else None
-            lane = lane.below
         return None
 
     def contents(self) -> dict[Key, Slot]:
@@ -263,14 +261,13 @@ class Lane:
 # -- lanes of calls and of blocks --------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True, eq=False)
 class LaneBlock:
-    """A block whose calls run on its own lane."""
+    """A block whose calls run on its own lane, opened by the call `at`."""
 
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
-        self.at = scope.current_call()
-        """The call that opened the block."""
-        self.is_open = True
+    lane: Lane
+    at: scope.CallFrame | None = field(default_factory=scope.current_call)
+    is_open: bool = True
 
 
 _BLOCK: ContextVar[LaneBlock | None] = ContextVar("synmod_skip_block", default=None)

@@ -1,9 +1,12 @@
 """A picture as SVG: boxes in layers along the data flow, each holder around its members; no external program."""
 
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import Final
+
+from synmod.skip.wiring import add_edge
 
 from .pages import escape
 from .picture import Edge, EdgeKind, Node, Picture
@@ -170,28 +173,17 @@ def _layers(boxes: list[_Box], links: dict[_Link, list[str]]) -> dict[_Box, int]
 
     A link with labels counts twice, so that there is a spot for them.
     """
-    after: dict[_Box, dict[_Box, int]] = {box: {} for box in boxes}
-    for (source, target, _), labels in links.items():
-        after[source][target] = max(after[source].get(target, 0), 2 if labels else 1)
-    done: set[_Box] = set()
-    order: list[_Box] = []  # each box after its successors
-    for start in boxes:
-        pending = [(start, False)]
-        while pending:
-            box, is_left = pending.pop()
-            if is_left:
-                order.append(box)
-            elif box not in done:
-                done.add(box)
-                pending += [(box, True), *((successor, False) for successor in reversed(after[box]))]
-    order.reverse()
-    place = {box: number for number, box in enumerate(order)}
-    layer = dict.fromkeys(boxes, 0)
-    for box in order:
-        for successor, length in after[box].items():
-            if place[successor] > place[box]:
-                layer[successor] = max(layer[successor], layer[box] + length)
-    return layer
+    number = {box: place for place, box in enumerate(boxes)}
+    before: list[set[int]] = [set() for _ in boxes]
+    lengths: dict[tuple[int, int], int] = {}
+    ends = [(number[source], number[target], 2 if labels else 1) for (source, target, _), labels in links.items()]
+    for source, target, length in sorted(ends, key=lambda end: end[0] > end[1]):
+        if add_edge(before, source, target):
+            lengths[source, target] = max(lengths.get((source, target), 0), length)
+    layer: dict[int, int] = {}
+    for place in TopologicalSorter(dict(enumerate(before))).static_order():
+        layer[place] = max((layer[earlier] + lengths[earlier, place] for earlier in before[place]), default=0)
+    return {box: layer[place] for box, place in number.items()}
 
 
 def _sort(rows: list[list[_Box]], neighbours: _Neighbours, side: int) -> None:
@@ -277,20 +269,15 @@ def _line(edge: Edge, boxes: dict[str, _Box], routes: _Routes) -> tuple[str, str
 
 def _points(source: _Box, target: _Box, between: list[_Box]) -> list[tuple[float, float]]:
     """Return the points of a line: from lower to upper edge, from a holder's title to its member, or side to side."""
-    if source.y + source.height <= target.y:
-        ends = (source.middle, source.y + source.height), (target.middle, target.y)
-    elif target.y + target.height <= source.y:
-        ends = (source.middle, source.y), (target.middle, target.y + target.height)
-    elif source.members and source.y < target.y:  # from a holder to its member
-        ends = (source.middle, source.y + _HEAD), (target.middle, target.y)
-    elif target.members and target.y < source.y:
-        ends = (source.middle, source.y), (target.middle, target.y + _HEAD)
-    else:  # side by side
-        right = source.x <= target.x
-        ends = (
-            (source.x + source.width * right, source.y + source.height / 2),
-            (target.x + target.width * (not right), target.y + target.height / 2),
-        )
+    upper, lower = sorted((source, target), key=lambda box: box.y)
+    is_above = upper.y + upper.height <= lower.y
+    if is_above or (upper.members and upper.y < lower.y):
+        ends = [(upper.middle, upper.y + (upper.height if is_above else _HEAD)), (lower.middle, lower.y)]
+        ends = ends if upper is source else ends[::-1]
+    else:
+        left, right = sorted((source, target), key=lambda box: box.x)
+        ends = [(left.x + left.width, left.y + left.height / 2), (right.x, right.y + right.height / 2)]
+        ends = ends if left is source else ends[::-1]
     passed: list[tuple[float, float]] = []
     for place in between:
         edges = [(place.middle, place.y), (place.middle, place.y + place.height)]
