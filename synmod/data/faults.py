@@ -231,7 +231,7 @@ class _FaultWalk(SubschemaChecks):
         return all(self.passes(keyword, arm, json) for keyword in ("const", "enum") if keyword in arm) and all(
             self.holds(schema, json[name])  # pyright: ignore[reportCallIssue, reportArgumentType]  (an object)
             for name, schema in fields
-            if name in json and _constants(schema)
+            if name in json and constants_of(schema)
         )
 
     def _tag(self, schema: Mapping[str, Any], arms: list[Any]) -> FrozenDict | None:
@@ -240,7 +240,7 @@ class _FaultWalk(SubschemaChecks):
         discriminator: Any = schema.get("discriminator")
         first: Any = discriminator.get("propertyName", "") if is_object(discriminator) else ""
         for name in (first, *declared[0]) if len(arms) > 1 else ():
-            constants = [_constants(self.resolve(fields.get(name))) for fields in declared]
+            constants = [constants_of(self.resolve(fields.get(name))) for fields in declared]
             if all(constants):
                 values = list(dict.fromkeys(chain.from_iterable(constants)))
                 return frozen_dict({"properties": {name: {"enum": values}}, "required": [name]})
@@ -285,7 +285,7 @@ class _FaultWalk(SubschemaChecks):
         return "anything" if schema.keys() <= ANNOTATIONS else f"a value for {short_json(schema)}"
 
 
-def _constants(schema: Any) -> list[Any]:
+def constants_of(schema: Any) -> list[Any]:
     """Return the constants that a schema allows; none where it allows others."""
     if not is_object(schema):
         return []

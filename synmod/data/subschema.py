@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from synmod.leaves import frozen_dict, is_array, is_object, json_equal
+from synmod.leaves import frozen_dict, is_object, json_equal
 
-from .faults import SubschemaChecks
-from .schema import NO_DEMANDS, ONE_SUBSCHEMA, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Schema, SchemaParts, parts_of
+from .faults import SubschemaChecks, constants_of
+from .schema import NO_DEMANDS, Schema, SchemaParts, parts_of, used_definitions, without_annotations
 
 _MAX_KEPT: Final = 1_024
 _MAX_STEPS: Final = 20_000
@@ -185,45 +185,16 @@ class _Proof:
         return all(any(self.implies([*parts, only], arm) for arm in arms) for only in of_type)
 
     def same(self, a: Any, b: Any) -> bool:
-        """Whether a part of the left and a part of the right demand the same, keyword by keyword."""
-        pending: list[tuple[Any, Any]] = [(a, b)]
-        compared: set[tuple[int, int]] = set()
-        while pending:
-            a, b = pending.pop()
-            a, b = self.left.resolve(a), self.right.resolve(b)
-            if (id(a), id(b)) in compared:
-                continue
-            compared.add((id(a), id(b)))
-            a, b = _demands(a), _demands(b)
-            if a.keys() != b.keys():
-                return False
-            for keyword, value in a.items():
-                pairs = self._pairs(keyword, value, b[keyword])
-                if pairs is None:
-                    return False
-                pending += pairs
-        return True
-
-    def _pairs(self, keyword: str, a: Any, b: Any) -> list[tuple[Any, Any]] | None:
-        """Return the pairs of subschemas that must demand the same for a keyword to do so; None if it cannot."""
-        if keyword == "$ref":
-            return [(self.left.target({"$ref": a}), self.right.target({"$ref": b}))]
-        if keyword in ONE_SUBSCHEMA:
-            return [(a, b)]
-        if keyword in SUBSCHEMA_LISTS:
-            return list(zip(a, b, strict=True)) if len(a) == len(b) else None
-        if keyword in SUBSCHEMA_MAPS:
-            return [(part, b[name]) for name, part in a.items()] if a.keys() == b.keys() else None
-        if keyword in ("required", "type") and is_array(a) and is_array(b):
-            return [] if set(a) == set(b) else None
-        return [] if json_equal(a, b) else None
+        """Whether a part of the left and a part of the right demand the same in the same words, annotations aside."""
+        return json_equal(_demands(a, self.left.root), _demands(b, self.right.root))
 
 
-def _demands(schema: Any) -> Mapping[str, Any]:
-    """Return the keywords of a schema that demand something."""
-    if not is_object(schema):
-        return {} if schema else {"not": True}
-    return {name: value for name, value in schema.items() if name not in NO_DEMANDS}
+def _demands(schema: Any, root: Mapping[str, Any]) -> list[Any]:
+    """Return what a part of a schema demands, and the definitions that it refers to."""
+    plain = without_annotations(schema)
+    demands = {name: plain[name] for name in plain if name not in NO_DEMANDS} if is_object(plain) else plain
+    definitions = used_definitions([schema], root.get("$defs", {}))
+    return [demands, {name: without_annotations(definition) for name, definition in definitions.items()}]
 
 
 def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:
@@ -336,12 +307,8 @@ def _one_of(proof: _Proof, parts: list[Any], types: frozenset[str], demand: Mapp
 def _constants(arm: Any) -> Mapping[str, set[str]]:
     """Return the properties of an arm that are limited to some texts, with these texts."""
     fields: Mapping[str, Any] = arm.get("properties", {}) if is_object(arm) else {}
-    members = {
-        name: {field["const"]} if "const" in field else set(field.get("enum", ()))
-        for name, field in fields.items()
-        if is_object(field) and all(isinstance(text, str) for text in (field.get("const", ""), *field.get("enum", ())))
-    }
-    return {name: texts for name, texts in members.items() if texts}
+    constants = {name: constants_of(field) for name, field in fields.items()}
+    return {name: {*texts} for name, texts in constants.items() if texts and all(isinstance(x, str) for x in texts)}
 
 
 def _meets_bound(keyword: str, _: _Proof, parts: list[Any], __: frozenset[str], demand: Mapping[str, Any]) -> bool:

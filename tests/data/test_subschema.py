@@ -101,7 +101,7 @@ PROVEN = [
     ({"dependentRequired": {"a": ["b"]}, "type": "object"}, {"dependentRequired": {"a": ["b"]}}),
     ({"patternProperties": {"^a": INTEGER}, "type": "object"}, {"patternProperties": {"^a": INTEGER}}),
     ({"unevaluatedProperties": False, "title": "x"}, {"unevaluatedProperties": False}),
-    ({"not": {"$ref": "#/$defs/A"}, "$defs": {"A": INTEGER}}, {"not": INTEGER}),
+    ({"not": {"$ref": "#/$defs/A"}, "$defs": {"A": INTEGER}}, {"not": {"$ref": "#/$defs/A"}, "$defs": {"A": INTEGER}}),
     ({"allOf": [INTEGER, STRING]}, {"type": "object"}),
     ({"enum": []}, {"type": "object"}),
 ]
