@@ -8,12 +8,11 @@ Must never know: the internals of other rooms, Program, files, training.
 from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .code import AskModel, Code, CodeAct, PromptText, ask_model
-from .choosing import Choose
 from .compact import Compact
 from .decision import Decision
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking
-from .routing import Branch, Fallback, Guard, Map, Parallel, Route
+from .routing import Branch, Choose, Fallback, Guard, Map, Parallel, Route
 from .servers import mcp_tools
 from .tools import Tool
 
