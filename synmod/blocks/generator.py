@@ -42,7 +42,6 @@ _ELSEWHERE: Final = {
     "n": "an argument of sm.BestOf and sm.Majority, which choose among samples: sm.Majority(module, n)",
 }
 """Keywords of other libraries for what another part does."""
-_MODELS: Final = (data.DataModel, data.JsonDataModel, data.SymbolicDataModel)
 _JSON: Final = (str, int, float, list, dict, type(None))
 """The types of the values in a JSON schema, which are never types of fields."""
 
@@ -375,7 +374,6 @@ class Generator(Module, Generic[M]):
             The messages, the system turn first.
 
         Raises:
-            CallError: The inputs are a list, tuple or dict of data models.
             ArgumentError: The inputs are not a data model.
             DataError: A conversation among the inputs has a system turn.
             DataError: The inputs have audio at a URL, which messages do not support.
@@ -387,15 +385,11 @@ class Generator(Module, Generic[M]):
             >>> sm.Generator(instructions="Be brief.").render(Query(question="Who?"))[1].content
             'Who?'
         """
-        if isinstance(inputs, dict) and not any(
-            isinstance(value, _MODELS) for value in cast("dict[Any, Any]", inputs).values()
-        ):
-            raise ArgumentError(
-                f"{self._where}: render takes a data model, got a dict; write sm.JsonDataModel(x, data_model=Query)."
-            )
-        self._refuse_nest(inputs)
         if not isinstance(inputs, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            raise ArgumentError(f"{self._where}: render takes a data model with its values, got {inputs!r:.100}.")
+            remedy = "write sm.JsonDataModel(x, data_model=Query) for a dict"
+            raise ArgumentError(
+                f"{self._where}: render takes a data model with its values, got {inputs!r:.100}; {remedy}."
+            )
         return data.Prompt(data.ChatMessage(**turn) for turn in self._prompt(inputs))
 
     async def _reply(

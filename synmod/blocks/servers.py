@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from synmod import data, errors
-from synmod.leaves import Json, aio, did_you_mean, is_object, unique_name
+from synmod.leaves import Json, aio, check_choice, is_object, must_be, unique_name
 
 from .tools import Approve, Tool, WithMedia
 
@@ -146,11 +146,11 @@ async def _list_tools(client: Any, only: Collection[str] | None) -> list[Any]:
         raise errors.ToolError("mcp_tools: the MCP server lists no tools.")
     if only is None:
         return tools
+    if isinstance(only, str):
+        raise errors.ConfigError(must_be("mcp_tools: only", "a list of names", only))
     names = [tool.name for tool in tools]
-    for name in [only] if isinstance(only, str) else only:
-        if name not in names or isinstance(only, str):
-            form = f"wanted a list of names of {', '.join(map(repr, names))}"
-            raise errors.ConfigError(f"mcp_tools: only: got {name!r:.100}, {form}.{did_you_mean(name, names)}")
+    for name in only:
+        check_choice("mcp_tools: only", name, names, error=errors.ConfigError)
     return [tool for tool in tools if tool.name in only]
 
 

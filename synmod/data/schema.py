@@ -187,16 +187,8 @@ def rename_definitions(schema: Any, names: Mapping[str, str]) -> Any:
 
 def is_recursive(schema: Mapping[str, Any]) -> bool:
     """Whether a definition refers to itself, or a reference does not go to a definition."""
-    from graphlib import CycleError, TopologicalSorter
-
-    if None in map(definition_of, references(schema)):
-        return True
     targets = {name: set(map(definition_of, references(part))) for name, part in schema.get("$defs", {}).items()}
-    try:
-        TopologicalSorter(targets).prepare()
-    except CycleError:
-        return True
-    return False
+    return None in map(definition_of, references(schema)) or bool(leaves.find_cycle(targets))
 
 
 def used_definitions(roots: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from .frozen import (
 )
 from .names import (
     KeyPath, check_choice, check_int, check_name, check_number, check_seconds, check_type, checks_keywords,
-    did_you_mean, escape_step, must_be, next_name, parse_path, path_str, pointer, snake_case, unique_name, with_label,
+    did_you_mean, escape_step, find_cycle, must_be, next_name, parse_path, path_str, pointer, snake_case, unique_name,
+    with_label,
 )
 from .nests import (
     DICTS, LEAF, MAPPING, MAX_DEPTH, SEQUENCE, NestPath, Pairs, align_nests, copy_nest, is_leaf, is_namedtuple,

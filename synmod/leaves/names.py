@@ -5,7 +5,7 @@ Each check returns its argument, or raises an error of one form, "X must be Y, g
 
 import itertools
 import keyword
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from math import inf
 from numbers import Real
@@ -66,6 +66,17 @@ def path_str(path: Iterable[str | int]) -> str:
     Source: tf.Module names, JSON Pointer escapes.
     """
     return "/".join(map(escape_step, path))
+
+
+def find_cycle(needs: Mapping[T, Iterable[T]]) -> list[T]:
+    """Return a cycle in a graph, given what each thing needs; empty without a cycle."""
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
 
 
 def with_label(path: str, name: str) -> str:

@@ -113,19 +113,15 @@ def check_fallbacks(records: Mapping[str, dict[str, leaves.Json]]) -> None:
     Raises:
         FormatError: A fallback is not in the file, or there is a cycle.
     """
-    from graphlib import CycleError, TopologicalSorter
-
     names: dict[str, list[str]] = {name: record.get("fallback", []) for name, record in records.items()}
     for name, fallback in names.items():
         for place, target in enumerate(fallback):
             if target not in records or lm.EmbeddingModel in (_kind(records[name]), _kind(records[target])):
                 where = ("language_models", name, "fallback", place)
                 raise format_error(where, f"{short_text(target)} is not among the language_models of this file.")
-    try:
-        TopologicalSorter(names).prepare()
-    except CycleError as error:
-        where = ("language_models", error.args[1][0], "fallback")
-        raise format_error(where, f"the fallbacks form a cycle: {' -> '.join(error.args[1][:_LISTED])}.") from None
+    if cycle := leaves.find_cycle(names):
+        where = ("language_models", cycle[0], "fallback")
+        raise format_error(where, f"the fallbacks form a cycle: {' -> '.join(cycle[:_LISTED])}.")
 
 
 def lm_faults(record: dict[str, leaves.Json]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from synmod import data, errors, lm, registry
+from synmod import data, errors, leaves, lm, registry
 from synmod.flow import Declared, FlowGraph, FlowStep, compile_flow
 from synmod.leaves import FrozenDict, Json, check_name, did_you_mean, frozen, frozen_dict, is_object, is_sequence
 from synmod.module import InVariable, Module, constructing, declaration_of, is_passed_on, write_build_config
@@ -343,13 +343,7 @@ def argument_nodes(record: dict[str, Json]) -> list[int]:
 
 def find_cycle(records: list[dict[str, Json]]) -> list[int]:
     """Return the nodes whose constructor arguments need one another in a cycle; empty without a cycle."""
-    from graphlib import CycleError, TopologicalSorter
-
-    try:
-        TopologicalSorter({index: argument_nodes(record) for index, record in enumerate(records)}).prepare()
-    except CycleError as error:
-        return error.args[1]
-    return []
+    return leaves.find_cycle({index: argument_nodes(record) for index, record in enumerate(records)})
 
 
 def check_nodes(records: list[Json], terms: TermReader) -> list[NodeEntry]:

@@ -5,11 +5,10 @@ Source: the public API reference (version 2023-06-01) and the types of Anthropic
 
 import json
 from collections.abc import Iterable
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from synmod.errors import RequestError
-from synmod.leaves import Json, is_array, is_object
+from synmod.leaves import Json, find_cycle, is_array, is_object
 
 from .wire import (
     PROVIDER_CONTENT,
@@ -248,11 +247,7 @@ def is_in_grammar(schema: Json) -> bool:
             *objects_in(part.get("allOf")),
         ]
         pending += [(inner, owner) for inner in (*deeper, *([part["items"]] if "items" in part else []))]
-    try:
-        TopologicalSorter(uses).prepare()
-    except CycleError:
-        return False
-    return True
+    return not find_cycle(uses)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

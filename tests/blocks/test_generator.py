@@ -207,7 +207,7 @@ def test_render_needs_a_value():
     for asked in (Query, Query.to_symbolic_data_model(), None):
         with pytest.raises(ArgumentError, match="render takes a data model with its values"):
             Generator(Answer).render(asked)
-    with pytest.raises(ArgumentError, match=r"got a dict; write sm\.JsonDataModel\(x, data_model="):
+    with pytest.raises(ArgumentError, match=r"write sm\.JsonDataModel\(x, data_model="):
         Generator(Answer).render({"question": "x"})
 
 
