@@ -10,10 +10,10 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 from synmod import errors, flow, leaves, lm, view
-from synmod.data import DataModel, JsonDataModel, SymbolicDataModel, dump_json, schema_of
+from synmod.data import DataModel, JsonDataModel, dump_json, schema_of, symbol
 from synmod.journal import Journal, Run, run_from
 from synmod.module import Module
 from synmod.scope import NO_USAGE, Usage, keep_partial
@@ -28,8 +28,6 @@ from .runs import Runner, identity_of_run, models_of, most_at_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
-_DATA: Final = (JsonDataModel, SymbolicDataModel, DataModel)
-
 _Job: TypeAlias = tuple[int, Example, int]
 """Number of the run, its example, its sample."""
 Check: TypeAlias = Callable[[Any], None]
@@ -191,12 +189,10 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
         block = folder.open_journal(identity, "", durable_rows=options.durable_rows)
     async with block as journal:
         runner = replace(runner, journal=journal, metrics=metrics, keep_lm_calls=options.keep_calls)
-        under_way = _Evaluator(runner, metrics, options, bar)
+        under_way = _Evaluator(runner, metrics, options, bar, has_checks=output is not None)
         bar.begin("evaluate", len(rows) * options.samples if is_list else None)
         outcome = "stopped"
         try:
-            if reward is not None or metrics.metrics:
-                under_way.check_masks(output)
             jobs = _jobs(rows, options.samples, () if is_list else checks)
             most = most_at_once(options.concurrency, models_of(program, reward))
             async with (
@@ -261,10 +257,10 @@ class _Evaluator:
     metrics: Metrics
     options: EvaluationOptions
     bar: flow.SafeProgress
+    has_checks: bool
+    """Whether reward and metrics were checked against the outputs; otherwise against those of the first run."""
 
     def __post_init__(self) -> None:
-        self._is_checked = False
-        """Whether the masks of reward and metrics were checked against the outputs of a run and its target."""
         bound, score = self.runner.bound, self.options.failure_score
         self._score_of_failure = None if bound is None else bound.lowest if score == "lowest" else score
         self._first_sample = lm.current_sample() * self.options.samples
@@ -279,7 +275,7 @@ class _Evaluator:
         self._begun = self._done = self._failed = self._judged = 0
         self._first_zero: ExampleResult | None = None
         """A run with the lowest score, as long as no run has another."""
-        self._shown_sum, self._shown_scores, self._shown_cost = 0.0, 0, 0.0  # of what has finished, for the bar
+        self._shown_sum, self._shown_scores = 0.0, 0  # of what has finished, for the bar
         self._reason: str | None = None
         self.cause: Exception | None = None
 
@@ -289,7 +285,7 @@ class _Evaluator:
         Raises:
             _Stop: The evaluation ends.
             ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
-            SchemaError, CallError: As for `check_masks`.
+            SchemaError, CallError: As for `target_checks`.
             BudgetExceeded, DeadlineExceeded: That of an enclosing block.
         """
         if self._reason is not None:
@@ -297,7 +293,9 @@ class _Evaluator:
         self._begun += 1
         index, example, sample = job
         outcome = await self.runner.run(example, index, sample=self._first_sample + sample)
-        self._is_checked = self._is_checked or self.check_masks(outcome.outputs, example.target)
+        if not self.has_checks and isinstance(outcome.outputs, JsonDataModel | DataModel):
+            self.has_checks = True
+            target_checks(symbol(schema_of(cast("Any", outcome.outputs))), self.runner.reward, self.metrics.metrics)
         counts = outcome.fault == "program" and self.options.failure_score is not None
         result = outcome.result(ExampleResult, example, outcome.feedback, sample)
         if counts:
@@ -312,7 +310,11 @@ class _Evaluator:
             self._failed += 1
             self.cause = self.cause or outcome.failure
         if self.bar.is_seen:
-            self._show(result)
+            if result.score is not None:
+                self._shown_sum, self._shown_scores = self._shown_sum + result.score, self._shown_scores + 1
+            score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
+            numbers = {"failed": self._failed, "cost_usd": self._usage.cost_usd or 0.0}
+            self.bar.advance(1, **score, **numbers, in_flight=self._begun - self._done)  # a narrow bar has the score
         if outcome.fault == "fatal":
             self.cause = outcome.failure
             self._stop(f"example {result.id!r} failed for a reason that all examples share: {result.error}")
@@ -323,30 +325,6 @@ class _Evaluator:
         """End the evaluation: no further run begins."""
         self._reason = reason
         raise _Stop(reason)
-
-    def check_masks(self, outputs: Any, target: Any = None) -> bool:
-        """Check the masks of reward and metrics; return whether it could: whether the outputs are one data model.
-
-        Raises:
-            SchemaError: One names nothing.
-            CallError: A metric of one label could count several fields.
-        """
-        if isinstance(outputs, _DATA):
-            schemas = schema_of(outputs), schema_of(target) if isinstance(target, _DATA) else None
-            if self.runner.reward is not None:
-                self.runner.reward.check(*schemas)
-            self.metrics.check(*schemas)
-        return isinstance(outputs, _DATA)
-
-    def _show(self, result: ExampleResult) -> None:
-        """Show a finished run on the bar, in any order."""
-        self._shown_cost += result.usage.cost_usd or 0.0
-        if result.score is not None:
-            self._shown_scores += 1
-            self._shown_sum += result.score
-        score = {"score": self._shown_sum / self._shown_scores} if self._shown_scores else {}
-        numbers = {"failed": self._failed, "cost_usd": self._shown_cost, "in_flight": self._begun - self._done}
-        self.bar.advance(1, **score, **numbers)  # the score first, which a narrow terminal keeps
 
     def check_failures(self) -> None:
         """Check how many runs have failed.

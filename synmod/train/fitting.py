@@ -131,7 +131,6 @@ async def fit(
     rows = batches.read_rows(train, eval_data)
     if not trainer.bound or force_rebind:
         await _bind(trainer, next(iter(rows[1].values())), force_rebind)
-    _check_metrics(trainer, metrics, validation_metrics)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -576,14 +575,6 @@ async def _call(functions: Iterable[Any], *args: Any) -> None:
         result = function(*args)
         if inspect.isawaitable(result):
             await result
-
-
-def _check_metrics(trainer: Trainer, *metrics: list[Any]) -> None:
-    """Check lists of metrics by the schemas of a trainer; errors of `Metrics.check`."""
-    if len(trainer.output_schemas) == 1:
-        schemas = trainer.output_schemas[0][1], next((schema for _, schema in trainer.label_schemas), None)
-        for judges in metrics:
-            Metrics(judges).check(*schemas)
 
 
 async def _bind(trainer: Trainer, row: Example, force_rebind: bool) -> None:

@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
 from synmod import errors, leaves, scope, tree
-from synmod.data import parts_of, schema_of
 from synmod.leaves import Json, check_choice, check_int, check_number
 from synmod.module import Module, ModuleOptions
 from synmod.registry import register_own
 
 from .rewards import REWARD_ARGUMENTS, resolve_name
 from .rollouts import ExampleResult
-from .targets import check_masks, equal_fields, fields_to_compare, normal, target_checker
+from .targets import Compares, check_one_field, equal_fields, fields_to_compare, normal, target_checker
 
 METRIC_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "rollout")
 """The names of the parameters that `update_state` may have."""
@@ -69,6 +68,7 @@ class Metric(Module):
 
     initial: ClassVar[Mapping[str, Json]] = MappingProxyType({})
     in_mask: Any = None
+    _compares: Compares = None
     _role = "metric"
 
     update_state: Callable[..., None]
@@ -85,25 +85,17 @@ class Metric(Module):
             schema = {"type": _TYPES[type(value)]} if type(value) in _TYPES else {}
             self.add_variable(value, schema=schema, name=name, type=tree.Stat)
 
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Check before the first row whether the mask names something.
-
-        Args:
-            output_schema: Schema of what the program returns, or any other declaration of it.
-            target_schema: That of the targets; None where it is not known.
-
-        Raises:
-            SchemaError: It names nothing; has the fields and 'Did you mean'.
-        """
-        check_masks(self.name, output_schema, target_schema, self.in_mask)
-
-    def target_check(self, outputs: Any) -> Callable[[Any], None] | None:  # noqa: ARG002  # for metrics that compare
+    def target_check(self, outputs: Any) -> Callable[[Any], None] | None:
         """Return a function that raises for a target which no output can match; None where any target may do.
 
         Args:
-            outputs: The nest of symbols that the program returns.
+            outputs: The nest of symbols that the program returns; None where it is not known.
+
+        Raises:
+            SchemaError: The mask names nothing; has the fields and 'Did you mean'.
+            CallError: It counts one label, and the mask leaves several fields.
         """
-        return None
+        return target_checker(self.name, outputs, self.in_mask, compares=self._compares)
 
     def result(self) -> Any:
         """Return the number so far, or several by name."""
@@ -273,12 +265,11 @@ class Accuracy(_Average):
     Source: Keras `Accuracy`.
     """
 
+    _compares = "exactly"
+
     def __init__(self, in_mask: Any = None, **options: Unpack[MetricOptions]) -> None:
         super().__init__(**options)
         self.in_mask = in_mask
-
-    def target_check(self, outputs: Any) -> Callable[[Any], None]:
-        return target_checker(self.name, outputs, self.in_mask, is_exact=True)
 
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one row."""
@@ -293,6 +284,7 @@ class _ByLabel(Metric):
     """Hits, false positives and misses of each label: a score is hits / (hits + a * extra + b * missed)."""
 
     initial = MappingProxyType({"hits": {}, "extra": {}, "missed": {}})
+    _compares = "one label"
     weights: tuple[float, float]
     """The weights of an extra and of a missed label, a hit being 1: a and b."""
 
@@ -308,30 +300,10 @@ class _ByLabel(Metric):
         words, label = ("macro", "micro", "weighted", "binary"), f"{type(self).__name__}: average"
         self.average = check_choice(label, average, words, error=errors.ConfigError)
 
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        counted = parts_of(schema_of(check_masks(self.name, output_schema, target_schema, self.in_mask)))
-        needed = [
-            name
-            for name, part in counted.fields.items()
-            if self.in_mask is not None or name in counted.required or "default" in part
-        ]
-        if len(needed) > 1 and (self.in_mask is not None or target_schema is not None):
-            self._check_one(needed)  # what a target may leave out is checked row by row
-
-    def target_check(self, outputs: Any) -> Callable[[Any], None]:
-        return target_checker(self.name, outputs, self.in_mask, is_exact=True)
-
-    def _check_one(self, fields: Iterable[str]) -> None:
-        """Raise unless there is one field (CallError)."""
-        if len(names := [*fields]) != 1:
-            raise errors.CallError(
-                f"{self.name}: the target has the fields {', '.join(names)}; write in_mask=[...] with one."
-            )
-
     def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count the labels of one row."""
         target, outputs = fields_to_compare(self.name, y_true, y_pred, self.in_mask)
-        self._check_one(target)
+        check_one_field(self.name, target)
         expected, actual = (_labels(fields.get(name)) for fields in (target, outputs) for name in target)
         for counts, labels in (
             (self.hits, expected & actual),
@@ -701,9 +673,8 @@ class Calibration(Metric):
         self.field = field
         self.bins = leaves.check_int("Calibration: bins", bins, error=errors.ConfigError)
 
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:  # noqa: ARG002  # of the outputs alone
-        """Check before the first row whether the outputs have the field (SchemaError)."""
-        check_masks(self.name, output_schema, None, [self.field])
+    def target_check(self, outputs: Any) -> None:
+        target_checker(self.name, outputs, [self.field])
 
     def update_state(self, y_true: Any = None, y_pred: Any = None, rollout: Any = None) -> None:  # noqa: ARG002  # by name
         """Count one run."""
@@ -798,12 +769,6 @@ class Metrics:
                 self.functions.append(metric)
                 self._sums[name] = 0.0
                 self._bound[name] = scope.BoundReward(metric, REWARD_ARGUMENTS[:-1], what=f"metric {name!r}")
-
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Check before the first row what the metrics count; errors of `Metric.check`."""
-        for metric in self.metrics:
-            if isinstance(metric, Metric):
-                metric.check(output_schema, target_schema)
 
     async def measure(self, arguments: Mapping[str, Any]) -> dict[str, float]:
         """Return the value of each function for one output.

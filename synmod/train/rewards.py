@@ -25,16 +25,7 @@ from synmod.module import Module, ModuleOptions
 from synmod.registry import lookup, register_own
 from synmod.scope import BoundReward, Feedback
 
-from .targets import (
-    Targets,
-    apply_masks,
-    check_known_fields,
-    check_masks,
-    equal_fields,
-    fields_to_compare,
-    mask_target,
-    target_checker,
-)
+from . import targets
 
 REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "usage", "elapsed_s", "calls")
 """The names of the parameters that rewards may have; metrics may have all but `calls`."""
@@ -127,8 +118,7 @@ class Reward(Module):
 
     range: tuple[float, float] = (0.0, 1.0)
     needs_target: bool = True
-    _compares: Literal["exactly", "closely"] | None = None
-    """How the fields of target and output are compared, if they are."""
+    _compares: targets.Compares = None
 
     def __init__(self, *, in_mask: Any = None, out_mask: Any = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
@@ -142,24 +132,6 @@ class Reward(Module):
         """
         return BoundReward(self, REWARD_ARGUMENTS, what=what)
 
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        """Check before the first row whether the masks name something.
-
-        Args:
-            output_schema: Schema of what the program returns, or any other declaration of it.
-            target_schema: That of the targets; None where it is not known.
-
-        Raises:
-            SchemaError: A mask names nothing; has the fields and 'Did you mean'.
-
-        Example:
-            >>> schema = {"type": "object", "properties": {"label": {}}, "additionalProperties": False}
-            >>> ExactMatch(in_mask=["lable"]).check(schema)
-            Traceback (most recent call last):
-            synmod.errors.SchemaError: exact_match: The mask 'lable' matches nothing: ... Did you mean 'label'?
-        """
-        check_masks(self.name, output_schema, target_schema, self.in_mask, self.out_mask)
-
     def check_labels(self, outputs: Any, label_schema: Any) -> None:
         """Check at bind whether some output has the fields of the targets, where fields are compared.
 
@@ -168,14 +140,14 @@ class Reward(Module):
             label_schema: The schema of a target.
 
         Raises:
-            SchemaError: No output has a field that every target has.
+            SchemaError: No output has a field that every target has, or a mask names none of these.
         """
         if self._compares is not None and isinstance(outputs, data.SymbolicDataModel):
             counted = data.parts_of(
-                data.schema_of(apply_masks(data.symbol(data.declare(label_schema)), self.in_mask, self.out_mask))
+                data.schema_of(targets.check_masks(self.name, label_schema, self.in_mask, self.out_mask))
             )
             needed = [name for name, part in counted.fields.items() if name in counted.required or "default" in part]
-            check_known_fields(self.name, Targets(outputs), needed)
+            targets.check_known_fields(self.name, targets.Targets(outputs), needed)
 
     def target_check(self, outputs: Any) -> Callable[[Any], None] | None:
         """Return a function that raises for a target which no output can match; None where any target may do.
@@ -184,11 +156,17 @@ class Reward(Module):
             outputs: The nest of symbols that the program returns.
 
         Raises:
-            SchemaError: A mask names nothing.
+            SchemaError: A mask names nothing; has the fields and 'Did you mean'.
+
+        Example:
+            >>> import synmod as sm
+            >>> class Ticket(sm.DataModel):
+            ...     label: str
+            >>> ExactMatch(in_mask=["lable"]).target_check(sm.Input(Ticket))
+            Traceback (most recent call last):
+            synmod.errors.SchemaError: exact_match: The mask 'lable' matches nothing: ... Did you mean 'label'?
         """
-        if self._compares is None:
-            return None
-        return target_checker(self.name, outputs, self.in_mask, self.out_mask, is_exact=self._compares == "exactly")
+        return targets.target_checker(self.name, outputs, self.in_mask, self.out_mask, compares=self._compares)
 
     def fields(self, y_true: Any, y_pred: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fields of the target that count, and those of the output, as plain JSON.
@@ -205,7 +183,7 @@ class Reward(Module):
             SchemaError: A mask names nothing in the output.
             DataError: The target is not JSON.
         """
-        return fields_to_compare(self.name, y_true, y_pred, self.in_mask, self.out_mask)
+        return targets.fields_to_compare(self.name, y_true, y_pred, self.in_mask, self.out_mask)
 
 
 @register_own(public=False)
@@ -245,7 +223,7 @@ class ExactMatch(Reward):
     async def call(self, y_true: Any, y_pred: Any) -> Feedback:
         """Return 1, 0 or a share, and the expected value of each wrong field."""
         expected, actual = self.fields(y_true, y_pred)
-        feedback = _mean_of(equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
+        feedback = _mean_of(targets.equal_fields(expected, actual, is_text=self.normalize == "text"), expected, actual)
         return feedback if self.reduce == "mean" else Feedback(float(feedback.score == 1), feedback.critique)
 
 
@@ -479,8 +457,8 @@ class LMAsJudge(Reward):
         masks = (self.in_mask, self.out_mask)
         values = {
             "inputs": inputs,
-            "outputs": apply_masks(y_pred, *masks),
-            "target": mask_target(y_true, y_pred, *masks),
+            "outputs": targets.apply_masks(y_pred, *masks),
+            "target": targets.mask_target(y_true, y_pred, *masks),
         }
         fields = {name: list(x) if isinstance(x, tuple) else x for name, x in values.items() if x is not None}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  (of data)
         question = data.JsonDataModel.of(leaves.thaw(fields), _schema_of_values(cast("dict[str, Any]", fields)))
@@ -621,10 +599,6 @@ class Weighted(Reward):
     def _bind_members(self) -> dict[str, BoundReward]:
         """Return a function for each reward."""
         return {name: reward.bound(f"the reward {name!r}") for name, reward in self.members.items()}
-
-    def check(self, output_schema: Any, target_schema: Any = None) -> None:
-        for reward in self.members.values():
-            reward.check(output_schema, target_schema)
 
     def target_check(self, outputs: Any) -> Callable[[Any], None]:
         checks = [member.target_check(outputs) for member in self.members.values()]

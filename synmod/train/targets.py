@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from types import NoneType
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -384,9 +384,13 @@ def _parts(who: str, outputs: Any, in_mask: Any, out_mask: Any) -> dict[str, Any
     return {name: parts[name] for name in names if name not in (excluded or ())}
 
 
+Compares: TypeAlias = Literal["exactly", "closely", "one label"] | None
+"""How the fields of target and output are compared, if they are: an exact one must have a value of its field."""
+
+
 def target_checker(
-    who: str, outputs: Any, in_mask: Any = None, out_mask: Any = None, *, is_exact: bool = False
-) -> Callable[[Any], None]:
+    who: str, outputs: Any, in_mask: Any = None, out_mask: Any = None, *, compares: Compares = None
+) -> Callable[[Any], None] | None:
     """Return a function that raises for a target that `fields_to_compare` would find equal to no output.
 
     Args:
@@ -394,37 +398,39 @@ def target_checker(
         outputs: The nest of symbols that the program returns; None where it is not known.
         in_mask: The fields that count.
         out_mask: Fields that do not count.
-        is_exact: Whether a value must be one that its field can have.
+        compares: How they are compared; None where any target may do, and only the masks are checked.
 
     Raises:
         SchemaError: The output has no such field, or a value that it cannot have, or a mask names nothing.
-        CallError: As `fields_to_compare`.
+        CallError: As `fields_to_compare`; or several fields where one label is compared.
     """
     if isinstance(outputs, data.SymbolicDataModel):
-        counted = check_masks(who, data.schema_of(outputs), None, in_mask, out_mask)
+        counted = check_masks(who, outputs, in_mask, out_mask)
         names, reader = data.parts_of(data.schema_of(counted)).fields, Targets(counted)
+        if compares == "one label" and in_mask is not None and names:
+            check_one_field(who, names)
 
         def check(target: Any) -> None:
             expected = _by_field(who, mask_target(target, outputs, in_mask, out_mask), target, names)
             check_known_fields(who, reader, expected)
-            if is_exact:
+            if compares == "one label":
+                check_one_field(who, expected)
+            if compares != "closely":
                 try:
                     reader.check(expected)
                 except DataError as error:
                     raise SchemaError(f"{who}: {error}") from None
 
-        return check
-    if outputs is None or leaves.kind_of(outputs) == leaves.LEAF:
-        return lambda _: None
-    checks = {
-        name: target_checker(f"{who}: {name}", part, is_exact=is_exact)
-        for name, part in _parts(who, outputs, in_mask, out_mask).items()
-    }
+        return check if compares else None
+    if compares is None or leaves.kind_of(outputs) == leaves.LEAF:
+        return None
+    parts = _parts(who, outputs, in_mask, out_mask).items()
+    checks = {name: target_checker(f"{who}: {name}", part, compares=compares) for name, part in parts}
 
     def check_parts(target: Any) -> None:
         for name, part in _targets_by_name(who, target, outputs).items():
-            if part is not None and name in checks:
-                checks[name](part)
+            if part is not None and (check := checks.get(name)):
+                check(part)
 
     return check_parts
 
@@ -438,19 +444,22 @@ def mask_target(y_true: Any, y_pred: Any, in_mask: Any, out_mask: Any) -> Any:
     return leaves.thaw(apply_masks(data.JsonDataModel.of(json, schema), in_mask, out_mask))
 
 
-def check_masks(who: str, output_schema: Any, target_schema: Any, in_mask: Any, out_mask: Any = None) -> Any:
-    """Return a symbol of the fields of the targets that count; of the outputs if the schema of targets is unknown.
+def check_masks(who: str, declared: Any, in_mask: Any, out_mask: Any = None) -> data.SymbolicDataModel:
+    """Return a symbol of the fields that masks leave of a schema, or of another declaration.
 
     Raises:
         SchemaError: A mask names nothing; has the fields and 'Did you mean'.
     """
     try:
-        counted = apply_masks(data.symbol(data.declare(output_schema)), in_mask, out_mask)
-        return (
-            counted if target_schema is None else apply_masks(data.symbol(data.declare(target_schema)), in_mask, None)
-        )
+        return apply_masks(data.symbol(data.declare(declared)), in_mask, out_mask)
     except SchemaError as error:
         raise SchemaError(f"{who}: {error}", error.errors) from None
+
+
+def check_one_field(who: str, fields: Collection[str]) -> None:
+    """Raise CallError unless there is one field to compare."""
+    if len(fields) != 1:
+        raise CallError(f"{who}: the target has the fields {', '.join(fields)}; write in_mask=[...] with one.")
 
 
 def check_known_fields(who: str, output: Targets, names: Iterable[str]) -> None:

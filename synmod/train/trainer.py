@@ -198,8 +198,7 @@ class Trainer:
         def plan(outputs: Any) -> binding.Binding:
             schemas = binding.output_schemas(outputs)
             if self.reward is not None:
-                if len(schemas) == 1:
-                    self.reward.check(schemas[0][1], labels)
+                self.reward.target_check(outputs)
                 if labels is not None:
                     self.reward.check_labels(outputs, labels)
                 binding.warn_of_unasked(self.label_names, labels, self._asks_target)

@@ -135,10 +135,9 @@ def test_a_class_in_place_of_a_reward():
 
 def test_check_looks_at_the_target_too():
     """A mask that the output knows and the target does not would compare nothing."""
-    R.ExactMatch(in_mask=["label"]).check(Ticket, Ticket)
-    R.ExactMatch().check(Ticket, Query)
+    R.ExactMatch(in_mask=["label"]).check_labels(sm.Input(Ticket), Ticket)
     with pytest.raises(sm.SchemaError, match="'question'"):
-        R.ExactMatch(in_mask=["label"]).check(Ticket, Query)
+        R.ExactMatch(in_mask=["label"]).check_labels(sm.Input(Ticket), Query)
 
 
 async def test_an_output_of_none_is_wrong():
