@@ -22,13 +22,13 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import ExamplesBySplit, Race, Split, Target
+from .candidates import CandidatePool, ExamplesBySplit, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
-from .history import Ledger
+from .ledger import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Key, Runner, identity_of
+from .runs import Budget, Key, Runner, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
@@ -39,18 +39,20 @@ _LOG: Final = logging.getLogger("synmod.train")
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
 
 
-class Bench:
+class Bench(Ledger):
     """Evaluates candidates on rows, compares them, and calls models. The trainer makes it, one for each run.
 
     Args:
-        ledger: Notes what is run and what it takes.
         runner: Runs rows.
+        limits: The budget of the run.
         routing: Takes feedback to the targets.
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
         outputs: The schemas of what the program returns.
         run_seed: The seed of `rng`.
         optimizer: Whose bench it is.
+
+    The attributes of a `Ledger`, such as `step`, `batch` and `room`, are those of the run.
 
     Attributes:
         advice: A sentence on how to go on after a failure.
@@ -65,8 +67,8 @@ class Bench:
 
     def __init__(
         self,
-        ledger: Ledger,
         runner: Runner,
+        limits: Budget,
         routing: Routing,
         optimizer: Optimizer,
         targets: Mapping[str, Target],
@@ -74,13 +76,15 @@ class Bench:
         outputs: Iterable[Schema],
         run_seed: int,
     ) -> None:
+        pool = CandidatePool(runner.seed, examples["validation"])
+        super().__init__(runner.journal, limits, pool, examples["train"], is_scored=runner.reward is not None)
         low, self.best_score = (0.0, 1.0) if runner.reward is None else runner.reward.range
         self.seed, self.targets = runner.seed, dict(targets)
         self.task = runner.program.description or runner.program.name
         self.width = self.best_score - low
         prefix = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
         self.advice = f"{prefix} the cause and run the same line again."
-        self._ledger, self._pool, self._runner, self._routing = ledger, ledger.pool, runner, routing
+        self.runner, self._routing = runner, routing
         self._examples, self._run_seed, self._optimizer = examples, run_seed, optimizer
         fields = [name for schema in outputs for name in parts_of(schema).fields]
         self._field = fields[0] if len(fields) == 1 else None
@@ -102,36 +106,6 @@ class Bench:
         """Ids of the validation rows."""
         return tuple(self._examples["validation"])
 
-    @property
-    def batch(self) -> tuple[str, ...]:
-        """Ids of the rows of the present batch."""
-        return self._ledger.batch
-
-    @property
-    def step(self) -> int:
-        """Number of the present step."""
-        return self._ledger.step
-
-    @property
-    def rollouts(self) -> int:
-        """How many rollouts the run has taken."""
-        return self._ledger.rollouts
-
-    @property
-    def room(self) -> int:
-        """How many rollouts may still be taken, beside those that the end needs."""
-        return self._ledger.room
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether the budget limits rollouts."""
-        return self._ledger.is_limited
-
-    @property
-    def proposal_error(self) -> str:
-        """Why a proposal of this step failed; "" where none did."""
-        return self._ledger.proposal_error
-
     def example(self, row: str, split: Split = "train") -> Example:
         """Return a row."""
         return self._examples[split][row]
@@ -148,11 +122,11 @@ class Bench:
 
     async def gather(self, *coroutines: Coroutine[Any, Any, T]) -> list[T]:
         """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
-        place = self._ledger.next_place()
-        self._ledger.reserve()
+        place = self.next_place()
+        self.reserve()
 
         async def run(index: int) -> T | errors.BudgetExceeded:
-            with self._ledger.branch(*place, index):
+            with self.branch(*place, index):
                 try:
                     return await coroutines[index]
                 except errors.BudgetExceeded as error:
@@ -174,22 +148,22 @@ class Bench:
             *parents: The States that it was made from.
             operator: The operation that made it.
         """
-        self._pool.note(state, self._ledger.next_place(), parents, operator)
+        self.pool.note(state, self.next_place(), parents, operator)
 
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before this step; what runs at once in it does not count."""
-        record = self._pool.find(state)
+        record = self.pool.find(state)
         return record is not None and record.order[0] < self.step
 
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
-        record = self._pool.find(state)
+        record = self.pool.find(state)
         return {} if record is None else dict(record.scores[split])
 
     def missing(self, state: State) -> list[str]:
         """Return the validation rows that a State was not run on."""
-        record = self._pool.find(state)
-        return [*self.validation] if record is None else self._pool.missing(record)
+        record = self.pool.find(state)
+        return [*self.validation] if record is None else self.pool.missing(record)
 
     def note_source(self, path: str, entry: Json, row: str) -> None:
         """Note of which train row an entry of an examples Variable was made: that row never sees it."""
@@ -245,28 +219,28 @@ class Bench:
             StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
-        check_reward(self._optimizer, self._runner.reward)
-        record = self._pool.note(state, self._ledger.next_place())
+        check_reward(self._optimizer, self.runner.reward)
+        record = self.pool.note(state, self.next_place())
         rows, ids = self._examples[split], list(ids)
         if unknown := [row for row in ids if row not in rows]:
             unknown_ids = ", ".join(map(repr, unknown[:3]))
             raise errors.TrainerError(f"bench.evaluate: {unknown_ids} name no {split} row; give ids of bench.{split}.")
         run_as, model = record.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
-            teacher_state = state_of(self._runner.program).replace(teacher)
+            teacher_state = state_of(self.runner.program).replace(teacher)
             run_as |= State.of_leaves({path: leaf for path, leaf in teacher_state.items() if path_str(path) in teacher})
         train = self._examples["train"]  # a row of both splits is guarded in both
         overlays = [
             (rows[row], self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids
         ]
         jobs = [
-            (self._runner.key(example, overlay, sample, model), example, overlay, sample, model)
+            (self.runner.key(example, overlay, sample, model), example, overlay, sample, model)
             for example, overlay in overlays
             for sample in range(samples)
         ]
-        new, done = {key for key, *_ in jobs} - self._ledger.counted, self._ledger.done
+        new, done = {key for key, *_ in jobs} - self.counted, self.done
         completes = teacher is None and split == "validation"
-        self._ledger.take(new, record if completes else None, ids)
+        self.take(new, record if completes else None, ids)
         try:
             rollouts = await self._run(jobs)
             void = [job for job, rollout in zip(jobs, rollouts, strict=True) if rollout.void]
@@ -274,12 +248,12 @@ class Bench:
             rollouts = [next(repeats) if rollout.void else rollout for rollout in rollouts]
         finally:
             ended = {key: done[key] for key, *_ in jobs if key in done}
-            self._ledger.settle(new, ended)
+            self.settle(new, ended)
             for rollout in ended.values() if teacher is None else ():
                 record.add(split, rollout)
                 if split == "train":
-                    self._ledger.note_trained(record, rollout)
-        is_seed = teacher is None and record is self._pool.seed
+                    self.note_trained(record, rollout)
+        is_seed = teacher is None and record is self.pool.seed
         self._outage.check(rollouts, self.step, split, is_seed=is_seed)
         if calls:  # hot: rollouts are copied with their calls only on request
             return [
@@ -290,12 +264,10 @@ class Bench:
     async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
         """Return the rollouts of rows: those that are not known are run, all at once."""
         missing = {
-            job[0]: partial(self._rollout, number, *job)
-            for number, job in enumerate(jobs)
-            if job[0] not in self._ledger.done
+            job[0]: partial(self._rollout, number, *job) for number, job in enumerate(jobs) if job[0] not in self.done
         }
         rollouts = dict(zip(missing, await _run_all(missing.values()), strict=True))
-        return [rollouts.get(job[0]) or self._ledger.done[job[0]] for job in jobs]
+        return [rollouts.get(job[0]) or self.done[job[0]] for job in jobs]
 
     async def _rollout(
         self, number: int, key: Key, example: Example, state: State, sample: int, model: LanguageModel | None
@@ -305,14 +277,14 @@ class Bench:
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
         """
-        done = self._ledger.done
+        done = self.done
         while key in self._under_way:  # for another candidate, or of the same evaluation
             ended = self._under_way[key] = self._under_way[key] or aio.Gate()
             await ended.wait()
         if key not in done:
             self._under_way[key] = None
             try:
-                outcome = await self._runner.run(example, number, state, sample, model, key)
+                outcome = await self.runner.run(example, number, state, sample, model, key)
             except errors.BudgetExceeded as error:
                 return error
             finally:
@@ -323,7 +295,7 @@ class Bench:
             if rollout.void:
                 return rollout
             done[key] = rollout
-            self._ledger.pay(rollout.usage)
+            self.pay(rollout.usage)
         return done[key]
 
     def _judge(self, outcome: RunOutcome, example: Example, state: State, sample: int) -> Rollout:
@@ -340,7 +312,7 @@ class Bench:
             ) from outcome.failure
         if outcome.feedback is not None:
             self._routing.check(outcome.feedback)
-        feedback, is_void = outcome.final_feedback(self._runner.bound), outcome.fault == "void"
+        feedback, is_void = outcome.final_feedback(self.runner.bound), outcome.fault == "void"
         metrics = None if outcome.fault == "reward" else outcome.values
         candidate = state.fingerprint
         return outcome.result(Rollout, example, feedback, sample, candidate=candidate, void=is_void, metrics=metrics)
@@ -393,10 +365,10 @@ class Bench:
             state: The State of the program.
             most_rows: Whether to prove those that were run on the most rows, rather than those of the highest means.
         """
-        if self._runner.reward is None:
+        if self.runner.reward is None:
             return state
-        pool = self._pool
-        pool.note_current(state, self._ledger.next_place())
+        pool = self.pool
+        pool.note_current(state, self.next_place())
         await self.complete_validation([record.state for record in pool.finalists(most_rows=most_rows)])
         old, ranked = pool.seed.compared, pool.best_first()
         complete = [record for record in ranked if not pool.missing(record)]
@@ -416,10 +388,6 @@ class Bench:
         except errors.BudgetExceeded:
             _LOG.info("the budget is spent: the best is chosen of what is known.")
 
-    def finish_cost(self) -> int:
-        """Return the most rollouts that it takes to complete the seed and the best candidate."""
-        return self._ledger.finish_cost()
-
     # -- models and words ---------------------------------------------------------------------------------------------
 
     async def ask(self, module: Module, inputs: Any) -> JsonDataModel[Any]:
@@ -433,21 +401,21 @@ class Bench:
             JournalError: The answer cannot be recorded.
             Exception: Any error of the call; nothing is recorded then.
         """
-        place = [self._run_seed, *self._ledger.next_place()]
+        place = [self._run_seed, *self.next_place()]
         if not module.built:
             await build(module, schema_of(inputs))
         question = [as_json(inputs), identity_of(module), models_in_force()]
         key = key_of({"ask": place, "of": question})
-        record = await self._runner.journal.find(key)
+        record = await self.runner.journal.find(key)
         piece: dict[str, Any] = record or {}
         if not isinstance(piece.get("outputs"), JsonDataModel):
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
-            with phase("optimizer"), sample_number(sample), track_usage() as usage, self._runner.within_time():
+            with phase("optimizer"), sample_number(sample), track_usage() as usage, self.runner.within_time():
                 output = await module(inputs)
             schema = thaw(schema_of(output))
             piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}
-            await self._runner.journal.keep(key, piece)
-        self._ledger.pay(piece["usage"])
+            await self.runner.journal.keep(key, piece)
+        self.pay(piece["usage"])
         return piece["outputs"]
 
     async def propose(
@@ -500,9 +468,9 @@ class Bench:
                     cause = str(error).rstrip(".")
                     raise errors.EvaluationError(f"the proposer cannot be asked: {cause}. {self.advice}") from error
                 self.log("reflect", [path], "failed")
-                self._ledger.note_proposal(f"{type(error).__name__}: {error}")
+                self.note_proposal(f"{type(error).__name__}: {error}")
                 return None
-            self._ledger.note_proposal()
+            self.note_proposal()
             fault = fault_of_proposal(self._proposer, self.targets[path], value, current, hint)
             if fault is None and self.knows(state.replace({path: value})):
                 fault = "duplicate", "was tried before"
@@ -534,7 +502,7 @@ class Bench:
         check_choice("bench.log: word", word, get_args(Word), error=errors.TrainerError)
         paths = [check_choice("bench.log: path", path, [*self.targets], error=errors.TrainerError) for path in paths]
         line: Any = {"step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows}
-        self._ledger.note_line(line)
+        self.note_line(line)
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
 
 

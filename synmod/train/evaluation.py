@@ -295,7 +295,8 @@ class _Evaluator:
         outcome = await self.runner.run(example, index, sample=self._first_sample + sample)
         if not self.has_checks and isinstance(outcome.outputs, JsonDataModel | DataModel):
             self.has_checks = True
-            target_checks(symbol(schema_of(cast("Any", outcome.outputs))), self.runner.reward, self.metrics.metrics)
+            outputs = symbol(schema_of(cast("JsonDataModel[Any]", outcome.outputs)))
+            target_checks(outputs, self.runner.reward, self.metrics.metrics)
         counts = outcome.fault == "program" and self.options.failure_score is not None
         result = outcome.result(ExampleResult, example, outcome.feedback, sample)
         if counts:

@@ -20,9 +20,8 @@ from synmod.tree import State
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench
 from .binding import Lifecycle, as_list, done, needs_its_steps
-from .candidates import CandidatePool, ExamplesBySplit, Target
+from .candidates import ExamplesBySplit, Target
 from .credit import FeedbackItem, Routing
-from .history import Ledger
 from .metrics import metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
@@ -103,7 +102,7 @@ class Trainer:
         self._rows: list[Example] = []
         self._outcomes: list[RunOutcome] = []
         self._seen_rows: dict[str, Example] = {}
-        self._manual_run: tuple[Bench, Ledger, runs.Runner] | None = None
+        self._manual_run: Bench | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
@@ -695,14 +694,14 @@ class Trainer:
         if self._binding.has_params:
             rows = self._seen_rows
             self._manual_run = self._manual_run or self.open_run(optimizer, {"train": rows, "validation": rows})
-            bench, ledger, _ = self._manual_run
-            ledger.begin(self._updates, [str(row.id) for row in self._rows])
+            bench = self._manual_run
+            bench.begin(self._updates, [str(row.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
                 changed = await take_step(self.program, optimizer, bench, mine)
-                ledger.check_proposals(type(optimizer).__name__)
+                bench.check_proposals(type(optimizer).__name__)
             finally:
-                ledger.end()
+                bench.end()
         self._updates += 1
         requests = self._binding.requests
         self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
@@ -711,8 +710,8 @@ class Trainer:
 
     def open_run(
         self, optimizer: Optimizer, examples: ExamplesBySplit, limits: runs.Budget | None = None, **options: Any
-    ) -> tuple[Bench, Ledger, runs.Runner]:
-        """Return the bench, the ledger and the runner of a run on this program as it is.
+    ) -> Bench:
+        """Return the bench of a run on this program as it is.
 
         Args:
             optimizer: The optimizer, whose targets are trained.
@@ -727,11 +726,9 @@ class Trainer:
         routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
         options = {"reward": self.reward, "seconds": limits.seconds, **options}
         runner = self._runner(paths=routing.paths, seed=seed, **options)
-        pool = CandidatePool(seed, examples["validation"])
-        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
-        outputs, run_seed = dict(self._binding.outputs), self.seed if optimizer.seed is None else optimizer.seed
-        bench = Bench(ledger, runner, routing, optimizer, targets, examples, outputs.values(), run_seed)
-        return bench, ledger, runner
+        outputs = [schema for _, schema in self._binding.outputs]
+        run_seed = self.seed if optimizer.seed is None else optimizer.seed
+        return Bench(runner, limits, routing, optimizer, targets, examples, outputs, run_seed)
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 
