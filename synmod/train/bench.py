@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from synmod import errors
-from synmod.cache import key_of
+from synmod.cache import SingleFlight, key_of
 from synmod.data import JsonDataModel, Schema, dump_json, parts_of, schema_of, thaw
 from synmod.flow import together
 from synmod.leaves import Json, aio, check_choice, check_int, is_object, json_equal, path_str, rng
@@ -28,13 +28,10 @@ from .ledger import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Budget, Key, Runner, identity_of
+from .runs import Budget, Job, Key, Runner, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
-_Job: TypeAlias = tuple[Key, Example, State, int, LanguageModel | None]
-"""A key, and what it is made of: what `Runner.run` takes."""
-
 _LOG: Final = logging.getLogger("synmod.train")
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
 
@@ -89,8 +86,7 @@ class Bench(Ledger):
         fields = [name for schema in outputs for name in parts_of(schema).fields]
         self._field = fields[0] if len(fields) == 1 else None
         """The only field that the program returns; None where it returns several."""
-        self._under_way: dict[Key, aio.Gate | None] = {}
-        """Where others wait for a rollout; None where nobody does."""
+        self._under_way = SingleFlight()
         self._calls: dict[Key, tuple[CallRecord, ...]] = {}
         self._sources: dict[tuple[str, str], set[str]] = {}
         self._proposer = optimizer.proposer or Proposer(optimizer.language_model)
@@ -230,24 +226,22 @@ class Bench(Ledger):
             teacher_state = state_of(self.runner.program).replace(teacher)
             run_as |= State.of_leaves({path: leaf for path, leaf in teacher_state.items() if path_str(path) in teacher})
         train = self._examples["train"]  # a row of both splits is guarded in both
-        overlays = [
-            (rows[row], self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as) for row in ids
-        ]
-        jobs = [
-            (self.runner.key(example, overlay, sample, model), example, overlay, sample, model)
-            for example, overlay in overlays
-            for sample in range(samples)
-        ]
-        new, done = {key for key, *_ in jobs} - self.counted, self.done
+        jobs: list[Job] = []
+        for row in ids:
+            state = self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as
+            jobs += [Job(rows[row], len(jobs), state, sample, model) for sample in range(samples)]
+        keys = [*map(self.runner.key, jobs)]
+        new, done = {*keys} - self.counted, self.done
         completes = teacher is None and split == "validation"
         self.take(new, record if completes else None, ids)
         try:
-            rollouts = await self._run(jobs)
-            void = [job for job, rollout in zip(jobs, rollouts, strict=True) if rollout.void]
-            repeats = iter(await self._run(void))  # once more at the end: an outage may be over
-            rollouts = [next(repeats) if rollout.void else rollout for rollout in rollouts]
+            rollouts = await self._run(keys, jobs)
+            void = [at for at, rollout in enumerate(rollouts) if rollout.void]
+            repeats = await self._run([keys[at] for at in void], [jobs[at] for at in void])
+            for at, rollout in zip(void, repeats, strict=True):  # once more at the end: an outage may be over
+                rollouts[at] = rollout
         finally:
-            ended = {key: done[key] for key, *_ in jobs if key in done}
+            ended = {key: done[key] for key in keys if key in done}
             self.settle(new, ended)
             for rollout in ended.values() if teacher is None else ():
                 record.add(split, rollout)
@@ -255,50 +249,40 @@ class Bench(Ledger):
                     self.note_trained(record, rollout)
         is_seed = teacher is None and record is self.pool.seed
         self._outage.check(rollouts, self.step, split, is_seed=is_seed)
-        if calls:  # hot: rollouts are copied with their calls only on request
-            return [
-                replace(rollout, calls=self._calls.get(job[0], ())) for job, rollout in zip(jobs, rollouts, strict=True)
-            ]
-        return rollouts
+        if not calls:  # hot: rollouts are copied with their calls only on request
+            return rollouts
+        return [replace(of, calls=self._calls.get(key, ())) for key, of in zip(keys, rollouts, strict=True)]
 
-    async def _run(self, jobs: Sequence[_Job]) -> list[Rollout]:
-        """Return the rollouts of rows: those that are not known are run, all at once."""
-        missing = {
-            job[0]: partial(self._rollout, number, *job) for number, job in enumerate(jobs) if job[0] not in self.done
+    async def _run(self, keys: Sequence[Key], jobs: Sequence[Job]) -> list[Rollout]:
+        """Return the rollouts of rows: those that are not known are run, all at once, and equal ones once."""
+        calls = {
+            key: partial(self._under_way.run, key, partial(self._rollout, key, job))
+            for key, job in zip(keys, jobs, strict=True)
+            if key not in self.done
         }
-        rollouts = dict(zip(missing, await _run_all(missing.values()), strict=True))
-        return [rollouts.get(job[0]) or self.done[job[0]] for job in jobs]
+        rollouts = dict(zip(calls, await _run_all(calls.values()), strict=True))
+        return [rollouts.get(key) or self.done[key] for key in keys]
 
-    async def _rollout(
-        self, number: int, key: Key, example: Example, state: State, sample: int, model: LanguageModel | None
-    ) -> Rollout | errors.BudgetExceeded:
-        """Return the rollout of a row: known, recorded, under way, or run now; or that the budget is spent.
+    async def _rollout(self, key: Key, job: Job) -> Rollout | errors.BudgetExceeded:
+        """Return the rollout of a row: known, recorded, or run now; or that the budget is spent.
 
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
         """
-        done = self.done
-        while key in self._under_way:  # for another candidate, or of the same evaluation
-            ended = self._under_way[key] = self._under_way[key] or aio.Gate()
-            await ended.wait()
-        if key not in done:
-            self._under_way[key] = None
-            try:
-                outcome = await self.runner.run(example, number, state, sample, model, key)
-            except errors.BudgetExceeded as error:
-                return error
-            finally:
-                if ended := self._under_way.pop(key):
-                    ended.wake_all()
-            rollout = self._judge(outcome, example, state, sample)
-            self._calls[key] = outcome.calls
-            if rollout.void:
-                return rollout
-            done[key] = rollout
+        if key in self.done:
+            return self.done[key]
+        try:
+            outcome = await self.runner.run(job, key)
+        except errors.BudgetExceeded as error:
+            return error
+        rollout = self._judge(outcome, job)
+        self._calls[key] = outcome.calls
+        if not rollout.void:
+            self.done[key] = rollout
             self.pay(rollout.usage)
-        return done[key]
+        return rollout
 
-    def _judge(self, outcome: RunOutcome, example: Example, state: State, sample: int) -> Rollout:
+    def _judge(self, outcome: RunOutcome, job: Job) -> Rollout:
         """Return the rollout of what became of a row.
 
         Raises:
@@ -308,14 +292,14 @@ class Bench(Ledger):
         if outcome.fault == "fatal":
             cause = str(outcome.error).rstrip(".")
             raise errors.EvaluationError(
-                f"row {example.id!r} failed for a reason that all rows share: {cause}. {self.advice}"
+                f"row {job.example.id!r} failed for a reason that all rows share: {cause}. {self.advice}"
             ) from outcome.failure
         if outcome.feedback is not None:
             self._routing.check(outcome.feedback)
         feedback, is_void = outcome.final_feedback(self.runner.bound), outcome.fault == "void"
         metrics = None if outcome.fault == "reward" else outcome.values
-        candidate = state.fingerprint
-        return outcome.result(Rollout, example, feedback, sample, candidate=candidate, void=is_void, metrics=metrics)
+        more = {"candidate": job.state.fingerprint if job.state else "", "void": is_void, "metrics": metrics}
+        return outcome.result(Rollout, job.example, feedback, job.sample, **more)
 
     # -- comparing ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from synmod import errors, flow, leaves, lm, view
 from synmod.data import DataModel, JsonDataModel, dump_json, schema_of, symbol
@@ -24,11 +24,12 @@ from .metrics import Metric, Metrics
 from .rewards import Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
-from .runs import Runner, identity_of_run, models_of, most_at_once
+from .runs import Job, Runner, identity_of_run, models_of, most_at_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
-_Job: TypeAlias = tuple[int, Example, int]
+_DATA: Final[Any] = (JsonDataModel, DataModel)
+_Row: TypeAlias = tuple[int, Example, int]
 """Number of the run, its example, its sample."""
 Check: TypeAlias = Callable[[Any], None]
 """Raises for a target that no output can match."""
@@ -229,7 +230,7 @@ async def predict_rows(
     """Return the outputs of a program for each row, in order; see `Program.predict`."""
 
     async def run(job: tuple[int, Example]) -> Any:
-        outcome = await runner.run(job[1], job[0])
+        outcome = await runner.run(Job(job[1], job[0]))
         if outcome.failure is not None:
             raise outcome.failure
         return outcome.outputs
@@ -279,7 +280,7 @@ class _Evaluator:
         self._reason: str | None = None
         self.cause: Exception | None = None
 
-    async def run(self, job: _Job) -> int:
+    async def run(self, job: _Row) -> int:
         """Run one example, score it, and note the result; a failure is a result.
 
         Raises:
@@ -292,10 +293,10 @@ class _Evaluator:
             raise _Stop(self._reason)
         self._begun += 1
         index, example, sample = job
-        outcome = await self.runner.run(example, index, sample=self._first_sample + sample)
-        if not self.has_checks and isinstance(outcome.outputs, JsonDataModel | DataModel):
+        outcome = await self.runner.run(Job(example, index, sample=self._first_sample + sample))
+        if not self.has_checks and isinstance(outcome.outputs, _DATA):
             self.has_checks = True
-            outputs = symbol(schema_of(cast("JsonDataModel[Any]", outcome.outputs)))
+            outputs = symbol(schema_of(outcome.outputs))
             target_checks(outputs, self.runner.reward, self.metrics.metrics)
         counts = outcome.fault == "program" and self.options.failure_score is not None
         result = outcome.result(ExampleResult, example, outcome.feedback, sample)
@@ -394,11 +395,11 @@ class _Evaluator:
         return Evaluation(score, *parts, self._clock.now() - self._started, self._done, self._judged)
 
 
-def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Job] | AsyncIterator[_Job]:
+def _jobs(rows: Any, samples: int, checks: Sequence[Check]) -> Iterator[_Row] | AsyncIterator[_Row]:
     """Yield the number, example and sample of every run; rows of a stream are checked here."""
     numbers = count()
 
-    def runs(row: Example) -> Iterator[_Job]:
+    def runs(row: Example) -> Iterator[_Row]:
         number = next(numbers)
         for check in checks if row.target is not None else ():
             check(row.target)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from types import CodeType, EllipsisType, FunctionType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from synmod import lm
 from synmod.cache import key_of
@@ -16,7 +16,7 @@ from synmod.errors import BudgetExceeded, DeadlineExceeded, add_note
 from synmod.flow import together
 from synmod.journal import Journal, Part, as_json
 from synmod.leaves import Json, check_int, check_number, checks_keywords
-from synmod.lm import LanguageModel, SharedModel
+from synmod.lm import SharedModel
 from synmod.module import Module
 from synmod.scope import NO_USAGE, deadline, is_from_enclosing_limit
 from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
@@ -33,6 +33,26 @@ NO_STATE: Final = State()
 """No values."""
 ROW: Final[ContextVar[int | None]] = ContextVar("synmod_row", default=None)
 """The number of the row that is running here, in its batch or evaluation; None outside of a row."""
+
+
+class Job(NamedTuple):
+    """A row to run.
+
+    Attributes:
+        example: The row.
+        number: Its number in its batch or evaluation; see `ROW`.
+        state: Values of Variables, in place of those of the program; None for the program as it is.
+        sample: Number of the draw.
+        model: Stands in for every model of the program; None for those it has.
+        context: The number of the context; None for the one with the most room.
+    """
+
+    example: Example
+    number: int = 0
+    state: State | None = None
+    sample: int = 0
+    model: Any = None
+    context: int | None = None
 
 
 @dataclass(eq=False)
@@ -82,12 +102,10 @@ class Runner:
         reward = None if self.reward is None else identity_of(self.reward)
         return key_of([program, _models(self.context_pool), reward, sorted(self.paths)])
 
-    def key(
-        self, example: Example, state: State | None = None, sample: int = 0, model: LanguageModel | None = None
-    ) -> Key:
+    def key(self, job: Job) -> Key:
         """Return the key of a rollout in the run; see `Key`."""
-        stand_in = "" if model is None else key_of([model.model, model.defaults])
-        return (state or NO_STATE).fingerprint, self._digest(example), sample, stand_in
+        stand_in = "" if job.model is None else key_of([job.model.model, job.model.defaults])
+        return (job.state or NO_STATE).fingerprint, self._digest(job.example), job.sample, stand_in
 
     def _digest(self, example: Example) -> str:
         """Return the digest of a row, made once."""
@@ -96,28 +114,14 @@ class Runner:
             self._digests[id(example)] = example, key_of(as_json(row))
         return self._digests[id(example)][1]
 
-    async def run(
-        self,
-        example: Example,
-        number: int = 0,
-        state: State | None = None,
-        sample: int = 0,
-        model: LanguageModel | None = None,
-        key: Key | None = None,
-        context: int | None = None,
-    ) -> RunOutcome:
+    async def run(self, job: Job, key: Key | None = None) -> RunOutcome:
         """Return the outcome of a row: the recorded one, or that of a run now.
 
         A run is recorded, unless an outage or a broken reward ended it.
 
         Args:
-            example: The row.
-            number: Its number in its batch or evaluation; see `ROW`.
-            state: Values of Variables, in place of those of the program; None for the program as it is.
-            sample: Number of the draw.
-            model: Stands in for every model of the program; None for those it has.
-            key: The result of `key` for the same arguments, if it was called before.
-            context: The number of the context; None for the one with the most room.
+            job: The row.
+            key: The result of `key` for it, if that was called before.
 
         Raises:
             BudgetExceeded: The run's time is over, or that of an enclosing block; as DeadlineExceeded.
@@ -125,20 +129,19 @@ class Runner:
         """
         piece = ""
         if self.journal.is_kept:
-            key = key or self.key(example, state, sample, model)
-            piece = key_of(" ".join(map(str, (self._identity, *key))))
+            piece = key_of(" ".join(map(str, (self._identity, *(key or self.key(job))))))
             record = await self.journal.find(piece)
             outcome = None if record is None else RunOutcome.of(record)
             if outcome is not None:
                 return outcome
         if self._start:
-            state = (state or NO_STATE) | self._start
+            job = job._replace(state=(job.state or NO_STATE) | self._start)
         if self.context_pool is None:
-            return await self._run_and_record(piece, example, number, state, sample, model)
-        context = await self.context_pool.acquire(context)
+            return await self._run_and_record(piece, job)
+        context = await self.context_pool.acquire(job.context)
         try:
-            by = self.context_pool.contexts[context].language_model if model is None else model
-            outcome = await self._run_and_record(piece, example, number, state, sample, by)
+            model = job.model or self.context_pool.contexts[context].language_model
+            outcome = await self._run_and_record(piece, job._replace(model=model))
         finally:
             self.context_pool.release(context)
         outcome.context = context
@@ -161,7 +164,7 @@ class Runner:
         contexts = [None] * len(rows) if self.context_pool is None else self.context_pool.assign(len(rows))
 
         async def run(number: int) -> RunOutcome:
-            outcome = await self.run(rows[number], number, states[number], context=contexts[number])
+            outcome = await self.run(Job(rows[number], number, states[number], context=contexts[number]))
             if outcome.failure is not None and not keeps_failures:
                 add_note(outcome.failure, f"row {number}")
                 raise outcome.failure
@@ -169,27 +172,19 @@ class Runner:
 
         return await together(*(partial(run, number) for number in range(len(rows))))
 
-    async def _run_and_record(
-        self,
-        piece: str,
-        example: Example,
-        number: int,
-        state: State | None,
-        sample: int,
-        model: LanguageModel | str | None,
-    ) -> RunOutcome:
+    async def _run_and_record(self, piece: str, job: Job) -> RunOutcome:
         """Run a row and record it before its context is released: a kill loses only the rows that are running."""
-        overlay = None if state is None else using(self.program, state)
+        overlay = None if job.state is None else using(self.program, job.state)
         part = Part(self.journal, piece, records_calls=self.journal.durable_rows) if piece else None
-        token = ROW.set(number)  # hot: a helper for blocks takes ten calls
+        token = ROW.set(job.number)  # hot: a helper for blocks takes ten calls
         try:
             with (
                 self.within_time(),
                 part or _NO_BLOCK,
-                _NO_BLOCK if model is None else lm.use_language_models(model),
+                _NO_BLOCK if job.model is None else lm.use_language_models(job.model),
                 _NO_BLOCK if overlay is None else overlay,
             ):
-                outcome = await self._run_row(example, sample=sample)
+                outcome = await self._run_row(job.example, sample=job.sample)
         finally:
             ROW.reset(token)
         outcome.overlay = overlay
@@ -198,7 +193,7 @@ class Runner:
         if outcome.feedback is not None and outcome.feedback.target is not None:
             outcome.feedback = replace(outcome.feedback, target=as_json(outcome.feedback.target))  # as in the record
         if outcome.fault in (None, "program"):  # another cause may be over when the row is run again
-            await self.journal.keep(piece, {"row": example.id, **outcome.record()} if self.journal.is_kept else {})
+            await self.journal.keep(piece, {"row": job.example.id, **outcome.record()} if self.journal.is_kept else {})
         return outcome
 
     @asynccontextmanager
