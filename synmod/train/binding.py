@@ -3,8 +3,9 @@
 import inspect
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from synmod import data, errors, leaves, tree
@@ -60,6 +61,90 @@ class Binding:
         """Return the State of the Variables of some classes, as they are."""
         everything = tree.state(self.program).items()
         return tree.State.of_leaves({path: leaf for path, leaf in everything if self.roles[path_str(path)] in roles})
+
+    def targets_for(self, optimizer: Optimizer | None = None) -> dict[str, Target]:
+        """Return the Variables that an optimizer may change, by path text; None for all that are trained.
+
+        Raises:
+            ConfigError: It changes examples that no model would see, since a template lacks `{examples}`.
+            TrainerError: There is none; lists the Variables and why none fits.
+        """
+        owners = dict(tree.iter_graph(self.program, Module))
+        name, targets = type(optimizer).__name__, dict[str, Target]()
+        only = None if optimizer is None or optimizer.only is None else optimizer.only
+        paths = self.roles if only is None else _match_paths(self.program, only, f"{name}: only")
+        for path, variable in tree.iter_graph(self.program, tree.Variable):
+            text, kind = path_str(path), kind_of(variable.schema)
+            if self.roles[text] == "param" and text in paths and (optimizer is None or kind in optimizer.kinds):
+                owner = next(path[:depth] for depth in range(len(path) - 1, -1, -1) if path[:depth] in owners)
+                targets[text] = Target(text, path_str(owner), variable.schema, variable.description or "", kind)
+                check: Any = getattr(owners[owner], "check_examples", None)
+                if optimizer and kind == "examples" and check and getattr(optimizer, "max_examples", None) != 0:
+                    check(text)
+        if optimizer and not targets:
+            variables = ", ".join(f"{path} ({role})" for path, role in self.roles.items()) or "none"
+            raise errors.TrainerError(
+                f"{name} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of trained Variables that "
+                f"its `only` takes. There are: {variables}."
+            )
+        return targets
+
+    def check_presented(self, params: Any, aux: Any, allow_missing: bool) -> set[str]:
+        """Return the paths of given values, as texts, once it is clear that none of their kind is missing.
+
+        Args:
+            params: Values of params and fixed Variables, a State or a dict by path; None where none are given.
+            aux: Values of the rest; states among them may always be left out.
+            allow_missing: Whether others may be left out, too.
+
+        Raises:
+            StateError: Paths are missing; lists all.
+        """
+        presented: set[str] = set()
+        missing: list[str] = []
+        for values, kinds in ((params, ("param", "fixed")), (aux, ("aux",))):
+            if isinstance(values, Mapping):
+                paths = {path if isinstance(path, str) else path_str(path) for path in cast("Iterable[Any]", values)}
+                missing += [path for path, role in self.roles.items() if role in kinds and path not in paths]
+                presented |= paths
+        if missing and not allow_missing:
+            raise errors.StateError(
+                f"Values by path: not presented: {', '.join(missing)}. allow_missing=True, or strict=False of a load, "
+                "lets them keep what they have."
+            )
+        return presented
+
+    async def first_values(
+        self, initializer: Any, initial_values: tree.State, presented: Container[str]
+    ) -> dict[str, Any]:
+        """Return the values with which Variables begin: from `init` metadata, the initializer, or as they were made.
+
+        Fixed ones are left alone, and states begin as they were made.
+
+        Args:
+            initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
+            initial_values: The values at the first bind.
+            presented: Paths with a value of their own.
+
+        Raises:
+            ArgumentError: The initializer is none of these.
+            StateError: It has a path that is not in the program.
+        """
+        make: Any = initializer if callable(initializer) else None
+        begin = initial_values if initializer is None or make else initial_values.replace(initializer)
+        is_ours = isinstance(initializer, tree.initializers.Constant | tree.initializers.Empty)
+        values: dict[str, Any] = {}
+        for path, variable in tree.variables(self.program).items():
+            if path in presented or self.roles[path] == "fixed":
+                continue
+            if "init" in variable.metadata:
+                values[path] = variable.metadata["init"]
+            elif make is None or self.roles[path] == "state":
+                values[path] = begin[path].value
+            else:
+                value = make(variable.schema) if is_ours else make(path, variable.schema)
+                values[path] = await value if inspect.isawaitable(value) else value
+        return values
 
     def wrap_row(self, example: Example, number: int) -> Example:
         """Return a row whose inputs and target are data models: plain JSON is wrapped by the schemas that were bound.
@@ -236,46 +321,6 @@ def warn_of_unasked(label_names: Sequence[str], labels: Any, needs_target: bool)
         )
 
 
-def targets_of(program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:
-    """Return the Variables of a program that are trained, by path text."""
-    owners = {path for path, _ in tree.iter_graph(program, Module)}
-    targets: dict[str, Target] = {}
-    for path, variable in tree.iter_graph(program, tree.Variable):
-        if roles[path_str(path)] == "param":
-            owner = next(path[:depth] for depth in range(len(path) - 1, -1, -1) if path[:depth] in owners)
-            name, schema = path_str(path), variable.schema
-            targets[name] = Target(name, path_str(owner), schema, variable.description or "", kind_of(schema))
-    return targets
-
-
-def targets_for(optimizer: Optimizer, program: Module, roles: Mapping[str, Role]) -> dict[str, Target]:
-    """Return the Variables that an optimizer may change, by path text.
-
-    Raises:
-        ConfigError: It changes examples that no model would see, since a template lacks `{examples}`.
-        TrainerError: There is none; lists the Variables and why none fits.
-    """
-    only, name = optimizer.only, type(optimizer).__name__
-    paths = set(tree.variables(program)) if only is None else _match_paths(program, only, f"{name}: only")
-    targets = {
-        path: target
-        for path, target in targets_of(program, roles).items()
-        if path in paths and target.kind in optimizer.kinds
-    }
-    if not targets:
-        variables = [f"{path} ({role})" for path, role in roles.items()]
-        raise errors.TrainerError(
-            f"{name} has nothing to optimise: it changes {', '.join(optimizer.kinds)} of "
-            f"trained Variables that its `only` takes. There are: {', '.join(variables) or 'none'}."
-        )
-    modules = {path_str(path): owner for path, owner in tree.iter_graph(program, Module)}
-    for path, target in targets.items():
-        check: Any = getattr(modules[target.module], "check_examples", None)
-        if target.kind == "examples" and check is not None and getattr(optimizer, "max_examples", None) != 0:
-            check(path)
-    return targets
-
-
 def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Sequence[str]) -> dict[str, str]:
     """Return the word of `grad_req` for each param, by path text.
 
@@ -295,74 +340,6 @@ def requests_of(grad_req: str | Sequence[str] | Mapping[str, str], params: Seque
         leaves.check_choice(f"grad_req of {key!r}", word, ("write", "add", "null"), error=errors.TrainerError)
         requests.update(dict.fromkeys(paths, word))
     return requests
-
-
-# -- values ------------------------------------------------------------------------------------------------------------
-
-
-def check_presented(roles: Mapping[str, Role], params: Any, aux: Any, allow_missing: bool) -> set[str]:
-    """Return the paths of given values, as texts, once it is clear that none of their kind is missing.
-
-    Args:
-        roles: The classes of the Variables.
-        params: Values of params and fixed Variables, a State or a dict by path; None where none are given.
-        aux: Values of the rest; states among them may always be left out.
-        allow_missing: Whether others may be left out, too.
-
-    Raises:
-        StateError: Paths are missing; lists all.
-    """
-    presented: set[str] = set()
-    missing: list[str] = []
-    for values, kinds in ((params, ("param", "fixed")), (aux, ("aux",))):
-        if isinstance(values, Mapping):
-            paths = {path if isinstance(path, str) else path_str(path) for path in cast("Iterable[Any]", values)}
-            missing += [path for path, role in roles.items() if role in kinds and path not in paths]
-            presented |= paths
-    if missing and not allow_missing:
-        raise errors.StateError(
-            f"Values by path: not presented: {', '.join(missing)}. allow_missing=True, or strict=False of a load, lets "
-            "them keep what they have."
-        )
-    return presented
-
-
-async def first_values(
-    program: Module,
-    roles: Mapping[str, Role],
-    initializer: Any,
-    initial_values: tree.State,
-    *,
-    presented: Container[str],
-) -> dict[str, Any]:
-    """Return the values with which Variables begin: from `init` metadata, the initializer, or as they were made.
-
-    Args:
-        program: A built program.
-        roles: The classes of its Variables; fixed ones are left alone, and states begin as they were initial_values.
-        initializer: A State, a dict by path, a function `(path, schema)`, one of `sm.initializers`, or None.
-        initial_values: The values at the first bind.
-        presented: Paths with a value of their own.
-
-    Raises:
-        ArgumentError: The initializer is none of these.
-        StateError: It has a path that is not in the program.
-    """
-    make: Any = initializer if callable(initializer) else None
-    begin = initial_values if initializer is None or make else initial_values.replace(initializer)
-    is_ours = isinstance(initializer, tree.initializers.Constant | tree.initializers.Empty)
-    values: dict[str, Any] = {}
-    for path, variable in tree.variables(program).items():
-        if path in presented or roles[path] == "fixed":
-            continue
-        if "init" in variable.metadata:
-            values[path] = variable.metadata["init"]
-        elif make is None or roles[path] == "state":
-            values[path] = begin[path].value
-        else:
-            value = make(variable.schema) if is_ours else make(path, variable.schema)
-            values[path] = await value if inspect.isawaitable(value) else value
-    return values
 
 
 def check_shared(program: Module, lender: Module) -> None:
@@ -454,26 +431,18 @@ class Lifecycle(dict[str, None]):
 
 def needs_its_steps(method: F) -> F:
     """Let a method of a Trainer run only after the steps that the table names for it."""
-    name = method.__name__
 
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._lifecycle.check(name)
-        return method(self, *args, **kwargs)
+    def check(args: tuple[Any, ...]) -> AbstractContextManager[None]:
+        args[0].steps.check(method.__name__)
+        return nullcontext()
 
-    @wraps(method)
-    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._lifecycle.check(name)
-        return await method(self, *args, **kwargs)
-
-    wrapper: Any = call_async if inspect.iscoroutinefunction(method) else call
-    return wrapper
+    return leaves.aio.in_block(method, check)
 
 
 def done(step: str, doc: str) -> Any:
     """Return a property of a Trainer: whether a step was done."""
 
     def is_done(self: Any) -> bool:
-        return step in self._lifecycle
+        return step in self.steps
 
     return property(is_done, doc=doc)

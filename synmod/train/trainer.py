@@ -49,6 +49,7 @@ class Trainer:
 
     Attributes:
         feedback: The feedback that the last `backward` routed to each param, by path text.
+        steps: The steps done, which methods need.
         unmatched: The paths of saved values that `load(strict=False)` left out.
 
     Raises:
@@ -96,7 +97,7 @@ class Trainer:
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
-        self._lifecycle, self._binding = Lifecycle(), binding.Binding(program)
+        self.steps, self._binding = Lifecycle(), binding.Binding(program)
         self._initial_states = self._initial_values = State()
         self._states: State | list[State] = State()
         self._rows: list[Example] = []
@@ -120,7 +121,7 @@ class Trainer:
     @property
     def lifecycle(self) -> tuple[str, ...]:
         """The steps done, in order."""
-        return self._lifecycle.steps
+        return self.steps.steps
 
     bound = done("bind", "Whether the schemas are fixed and the program is built.")
     for_training = done("bind for training", "Whether calls are recorded for `backward`.")
@@ -189,7 +190,7 @@ class Trainer:
             raise TrainerError("inputs_need_grad needs for_training=True: nothing is recorded otherwise.")
         if shared_module is not None:
             leaves.check_type("shared_module", shared_module, Trainer, "the other Trainer", error=TrainerError)
-            shared_module._lifecycle.check("shared_module")
+            shared_module.steps.check("shared_module")
         inputs = binding.schemas_by_name(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
         names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
@@ -213,18 +214,17 @@ class Trainer:
         bound = await build_and_check(plan, self.program, args)
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
-        targets = binding.targets_of(self.program, bound.roles).values()
-        self._binding = replace(bound, routing=Routing(self.program, targets))
+        self._binding = replace(bound, routing=Routing(self.program, bound.targets_for().values()))
         if not self.bound:
             self._initial_values = tree.state(self.program) | self._initial_values
             self._initial_states = self._binding.values("state")
         self._states, self._rows, self._outcomes = self._initial_states, [], []
         self._seen_rows, self._manual_run, self.feedback = {}, None, {}
-        self._lifecycle.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
+        self.steps.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
         modes = {"bind": True, "bind for training": for_training, "inputs_need_grad": inputs_need_grad}
-        self._lifecycle.add(*(mode for mode, holds in modes.items() if holds))
+        self.steps.add(*(mode for mode, holds in modes.items() if holds))
         if shared_module is not None:
-            self._lifecycle.add("init_params")
+            self.steps.add("init_params")
             if shared_module.optimizer is not None:
                 self.borrow_optimizer(shared_module)
 
@@ -272,13 +272,9 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
-        roles = self._binding.roles
-        presented = binding.check_presented(roles, params, aux, allow_missing)
-        values: dict[str, Any] = {}
+        presented, values = self._binding.check_presented(params, aux, allow_missing), dict[str, Any]()
         if initializer is not None or force_init:
-            values = await binding.first_values(
-                self.program, roles, initializer, self._initial_values, presented=presented
-            )
+            values = await self._binding.first_values(initializer, self._initial_values, presented)
         self._write(values, params or {}, aux or {}, allow_extra=allow_extra)
 
     @needs_its_steps
@@ -294,7 +290,7 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: set_params(force_init=True) sets them.")
             return
-        binding.check_presented(self._binding.roles, params, aux, allow_missing)
+        self._binding.check_presented(params, aux, allow_missing)
         self._write(params, aux or {}, allow_extra=allow_extra)
 
     def _write(self, *values: Any, allow_extra: bool = False) -> None:
@@ -302,7 +298,7 @@ class Trainer:
         tree.update(self.program, *values, allow_extra=allow_extra)
         self._initial_states = self._states = self._binding.values("state")
         self._manual_run = None  # it holds rollouts with the values before
-        self._lifecycle.add("init_params")
+        self.steps.add("init_params")
 
     @needs_its_steps
     def get_params(self) -> tuple[State, State]:
@@ -382,7 +378,7 @@ class Trainer:
             SaveError: Something cannot be saved; nothing of the checkpoints before it is lost.
         """
         if save_optimizer_states:
-            self._lifecycle.check("save_optimizer_states")
+            self.steps.check("save_optimizer_states")
         values = *self.get_params(), self._initial_states if save_states else None
         optimizer = self.optimizer if save_optimizer_states else None
         models, initial_values = self.models(), self._initial_values
@@ -424,8 +420,8 @@ class Trainer:
         program, values, unmatched, stored = checkpoint
         trainer = cls(program, **options)
         roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
-        binding.check_presented(roles, values, values, allow_missing=not strict)
         trainer._binding, trainer._initial_values = binding.Binding(program, roles=roles), tree.state(program)
+        trainer._binding.check_presented(values, values, allow_missing=not strict)
         trainer.unmatched, trainer._optimizer_states = unmatched, stored
         trainer._write(values)
         return trainer
@@ -453,7 +449,7 @@ class Trainer:
             StateError: Its paths or values do not fit; nothing changed.
         """
         values = checkpoints.read_params(path)
-        binding.check_presented(self._binding.roles, values, values, allow_missing=False)
+        self._binding.check_presented(values, values, allow_missing=False)
         self._write(values)
 
     @needs_its_steps
@@ -523,7 +519,7 @@ class Trainer:
         if self._optimizer_states is not None:
             checkpoints.put_states(new, self._optimizer_states)
         self.optimizer, self._optimizer_states, self._manual_run = new, None, None
-        self._lifecycle.add("init_optimizer")
+        self.steps.add("init_optimizer")
 
     @needs_its_steps
     def borrow_optimizer(self, other: Trainer) -> None:
@@ -535,7 +531,7 @@ class Trainer:
         if other.optimizer is None:
             raise TrainerError("borrow_optimizer: the other trainer has no optimizer: call its init_optimizer first.")
         self.optimizer, self._manual_run = other.optimizer, None
-        self._lifecycle.add("init_optimizer")
+        self.steps.add("init_optimizer")
 
     def targets_of(self, optimizer: Optimizer) -> dict[str, Target]:
         """Return what an optimizer may change, by path text.
@@ -543,7 +539,7 @@ class Trainer:
         Raises:
             TrainerError: Nothing; lists the params and why none fits.
         """
-        return binding.targets_for(optimizer, self.program, self._binding.roles)
+        return self._binding.targets_for(optimizer)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -596,8 +592,8 @@ class Trainer:
         self._rows = rows
         self._states = [outcome.state_after(state) for outcome, state in zip(self._outcomes, states, strict=True)]
         self._seen_rows.update((str(row.id), row) for row in rows)
-        self._lifecycle.drop("backward", "update")
-        self._lifecycle.add("forward")
+        self.steps.drop("backward", "update")
+        self.steps.add("forward")
 
     @needs_its_steps
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
@@ -656,8 +652,8 @@ class Trainer:
             previous = self.feedback.get(path, ()) if self._binding.requests[path] == "add" else ()
             self.feedback[path] = (*previous, *items)
         self._input_feedback = feedbacks
-        self._lifecycle.drop("update")
-        self._lifecycle.add("backward")
+        self.steps.drop("update")
+        self.steps.add("backward")
 
     def drop_unrequested(self, feedback: Mapping[str, tuple[FeedbackItem, ...]]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return feedback without that of params whose `grad_req` is `"null"`."""
@@ -705,7 +701,7 @@ class Trainer:
         self._updates += 1
         requests = self._binding.requests
         self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
-        self._lifecycle.add("update")
+        self.steps.add("update")
         return changed
 
     def open_run(
