@@ -456,12 +456,11 @@ class Bench(Ledger):
                 return None
             self.note_proposal()
             fault = fault_of_proposal(self._proposer, self.targets[path], value, current, hint)
-            if fault is None and self.knows(state.replace({path: value})):
-                fault = "duplicate", "was tried before"
-            if fault is None:
+            if fault is None and not self.knows(state.replace({path: value})):
                 return value
-            self.log("reflect", [path], fault[0])
-            hint = f"{hint} Your last answer {fault[1]}: write another one. It was {dump_json(value):.600}".strip()
+            self.log("reflect", [path], "duplicate" if fault is None else "invalid")
+            fault = fault or "was tried before"
+            hint = f"{hint} Your last answer {fault}: write another one. It was {dump_json(value):.600}".strip()
         return None
 
     async def feedback(self, rollouts: Iterable[Rollout]) -> dict[str, tuple[FeedbackItem, ...]]:

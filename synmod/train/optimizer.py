@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import Field
 
@@ -227,8 +227,8 @@ def real_number(optimizer: Optimizer, name: str, value: float, least: float = 0,
 
 _MOST_RECORDS, _MOST_CHARACTERS, _CUT = 12, 24_000, 600
 _MEDIA: Final = {"media_type", "data", "url"}  # the fields of `sm.Image`, `sm.Audio`, `sm.File` alone
-_SENTENCE_END: Final = re.compile(r"[.!?:;]\s+|\n")
 _WORD: Final = re.compile(r"\w+")
+_VALUE: Final = "the whole text or JSON that replaces `current`"
 _INSTRUCTIONS: Final = """\
 You improve a program that is made of calls of language models. The program reads one of its values, `current`, in the \
 calls that `records` show. Write a better value in its place.
@@ -310,23 +310,18 @@ class Proposer(Module):
     async def call(self, inputs: ReflectionInputs) -> Any:
         """Return `reason` and `value`."""
         question: Any = inputs
-        reason, value = self.reply_descriptions(question["current"])
+        most = f"at most {most_characters(self, question['current']):.0f} characters"
         schema = {
             "type": "object",
             "properties": {
-                "reason": {"type": "string", "description": reason},
-                "value": {**question["value_schema"], "description": value},
+                "reason": {"type": "string", "description": "what went wrong, and what to change"},
+                "value": {**question["value_schema"], "description": f"{_VALUE}, {most}"},
             },
             "required": ["reason", "value"],
             "additionalProperties": False,
         }
         writer: Any = Generator(schema=schema, language_model=self.language_model, instructions=self.instructions.value)
         return await writer(question)
-
-    def reply_descriptions(self, current: leaves.Json) -> tuple[str, str]:
-        """Return what the model reads about `reason` and `value`: the latter with the number of characters allowed."""
-        most = f"at most {most_characters(self, current):.0f} characters"
-        return "what went wrong, and what to change", f"the whole text or JSON that replaces `current`, {most}"
 
 
 def most_characters(proposer: Module, current: leaves.Json) -> float:
@@ -425,41 +420,23 @@ def _without_media(json: leaves.Json) -> leaves.Json:
     return [*map(_without_media, json)] if leaves.is_array(json) else json
 
 
-def copies_prompt(value: leaves.Json, proposer: Module, current: leaves.Json, texts: Iterable[str]) -> bool:
-    """Whether a value is a text of the prompt that asked for it: one or more whole sentences, whatever their case.
-
-    Args:
-        value: The proposed value.
-        proposer: Its own texts, such as its instructions, are part of the prompt.
-        current: The value to replace.
-        texts: Other texts of the prompt; each counts as a sentence.
-    """
-    if not isinstance(value, str):
-        return False
+def _copies_prompt(value: leaves.Json, proposer: Module, *texts: str) -> bool:
+    """Whether a value is a part of the prompt that asked for it, whatever its case: several words of a text."""
     prompt = [str(field.description) for field in ReflectionInputs.model_fields.values()]
     prompt += [leaf.value for leaf in state_of(proposer).values() if isinstance(leaf.value, str)]
-    prompt += proposer.reply_descriptions(current) if isinstance(proposer, Proposer) else ()
-    sentences = {_words(text) for text in (*texts, *(part for text in prompt for part in _SENTENCE_END.split(text)))}
-    words = rest = _words(value)
-    for sentence in sorted(sentences - {""}, key=len, reverse=True):
-        rest = rest.replace(sentence, "")
-    return rest != words and not rest
-
-
-def _words(text: str) -> str:
-    """Return the words of a text in lower case, each between spaces."""
-    return "".join(f" {word} " for word in _WORD.findall(text.casefold()))
+    words, *others = (" ".join(_WORD.findall(str(text).casefold())) for text in (value, *prompt, *texts))
+    return words.count(" ") > 1 and any(words in text for text in others)
 
 
 def fault_of_proposal(
     proposer: Module, target: Target, value: leaves.Json, current: leaves.Json, hint: str
-) -> tuple[Literal["invalid", "duplicate"], str] | None:
-    """Return why a proposed value cannot be used: a word for `bench.log`, and a reason; None where it can."""
+) -> str | None:
+    """Return why a proposed value cannot be used; None where it can."""
     most, length = most_characters(proposer, current), characters_of(value)
     if faults := problems(target.schema, value):
-        return "invalid", f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
+        return f"misses its schema: {faults[0].wanted} wanted, {faults[0].got} got"
     if length > most:
-        return "invalid", f"has {length} characters; at most {most:.0f} are allowed"
-    if copies_prompt(value, proposer, current, (target.description, hint)):
-        return "duplicate", "repeats a text of this prompt"
+        return f"has {length} characters; at most {most:.0f} are allowed"
+    if _copies_prompt(value, proposer, target.description, hint, _VALUE):
+        return "repeats a text of this prompt"
     return None
