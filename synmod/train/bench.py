@@ -22,9 +22,8 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import CandidatePool, ExamplesBySplit, Race, Split, Target
+from .candidates import CandidatePool, ExamplesBySplit, Ledger, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
-from .ledger import Ledger
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
