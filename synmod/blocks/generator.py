@@ -21,20 +21,14 @@ M = TypeVar("M", bound=BaseModel, default=Any)
 
 _SAMPLING: Final = frozenset(lm.SAMPLING)
 _SYNONYMS: Final = {
-    **dict.fromkeys(("lm", "llm", "model"), "language_model"),
-    **dict.fromkeys(
-        ("system_prompt", "system_message", "system", "role", "goal", "backstory", "state_modifier"), "instructions"
-    ),
-    **dict.fromkeys(
-        ("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops", "recursion_limit"), "max_steps"
-    ),
-    **dict.fromkeys(("functions", "toolkit"), "tools"),
-    **dict.fromkeys(("demos", "few_shot"), "examples"),
-    **dict.fromkeys(
-        ("signature", "response_model", "output_type", "result_type", "output_schema", "output_model"), "data_model"
-    ),
+    "language_model": ("lm", "llm", "model"),
+    "instructions": ("system_prompt", "system_message", "system", "role", "goal", "backstory", "state_modifier"),
+    "max_steps": ("max_iterations", "max_iter", "max_turns", "max_rounds", "max_loops", "recursion_limit"),
+    "tools": ("functions", "toolkit"),
+    "examples": ("demos", "few_shot"),
+    "data_model": ("signature", "response_model", "output_type", "result_type", "output_schema", "output_model"),
 }
-"""Keywords of other libraries, each with ours."""
+"""Our keywords, each with those of other libraries."""
 _ELSEWHERE: Final = {
     "tools": "an argument of sm.Agent, which calls tools: sm.Agent(tools, ...)",
     "stream": "no keyword: stream any module by `async with sm.stream(module, inputs) as s`",
@@ -77,7 +71,7 @@ def check_params(block: type[Module], keywords: Mapping[str, Json]) -> Json:
         if name in keywords and name not in own:
             raise ConfigError(f"{block.__name__}: {name!r} is {owner}.")
     names = [*own, *(name for name in GeneratorOptions.__annotations__ if name not in {*own, *_SAMPLING})]
-    for name, ours in _SYNONYMS.items():
+    for ours, name in ((ours, name) for ours, theirs in _SYNONYMS.items() for name in theirs):
         if name in keywords and name not in own:
             owner = " of sm.Agent" if ours in ("max_steps", "tools") and ours not in names else ""
             raise ConfigError(f"{block.__name__}: unknown keyword {name!r}. Did you mean {ours!r}{owner}?")
