@@ -86,10 +86,8 @@ class Repeat(Around[R]):
             if await is_done if inspect.isawaitable(is_done) else is_done:
                 return value
         if self.until is not None and self.on_limit == "raise":
-            raise CallError(
-                f"Repeat: `until` did not hold after max_times={self.max_times} rounds; raise the limit, or return the "
-                "last output with on_limit='return'."
-            )
+            remedy = "raise max_times, or return the last output with on_limit='return'"
+            raise CallError(f"Repeat: `until` did not hold after max_times={self.max_times} rounds; {remedy}.")
         return value
 
     async def compute_output_spec(self, inputs: Any) -> Any:
@@ -99,10 +97,8 @@ class Repeat(Around[R]):
             return outputs
         again = await self.module(outputs)
         if not _fits(again, outputs):
-            raise SchemaError(
-                f"Repeat: the output of the second round, {again!r:.200}, does not have the schema of the first, "
-                f"{outputs!r:.200}; a repeated module must return the schema that it takes."
-            )
+            what = f"the second round returned {again!r:.200}, the first {outputs!r:.200}"
+            raise SchemaError(f"Repeat: {what}; a repeated module must return the schema that it takes.")
         return outputs
 
 

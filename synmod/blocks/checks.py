@@ -50,9 +50,7 @@ def member(kind: str, name: str, module: Any) -> Module:
         ConfigError: `module` is not a module.
     """
     if not isinstance(module, Module):
-        raise ConfigError(
-            f"{kind}: {name} is a {type(module).__name__}; it must be a module. Wrap a function: sm.Lambda(fn)."
-        )
+        raise ConfigError(f"{kind}: {name} is a {type(module).__name__}, not a module; wrap a function: sm.Lambda(fn).")
     return module
 
 
@@ -168,10 +166,8 @@ def must_have(kind: str, whose: str, x: Any, name: str) -> None:
     """
     parts = data.parts_of(data.schema_of(x))
     if name not in parts.fields and parts.extra is False:
-        raise SchemaError(
-            f"{kind}: {whose} has no field {name!r}; it has {', '.join(parts.fields)}."
-            f"{did_you_mean(name, parts.fields)}"
-        )
+        hint = did_you_mean(name, parts.fields)
+        raise SchemaError(f"{kind}: {whose} has no field {name!r}; it has {', '.join(parts.fields)}.{hint}")
 
 
 def must_return(kind: str, who: str, symbol: Any, name: str) -> None:

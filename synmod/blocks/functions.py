@@ -137,10 +137,9 @@ class Lambda(Module):
         outputs = self.fn(*inputs)
         outputs = await outputs if inspect.isawaitable(outputs) else outputs
         if outputs is None and not self._may_return_none:
-            raise CallError(
-                f"{self.path or self.name}: {getattr(self.fn, '__name__', 'the function')} returned None, but declares "
-                "data: is a `return` missing? If None is valid, write `-> Answer | None`, or `output=Answer | None`."
-            )
+            where = f"{self.path or self.name}: {getattr(self.fn, '__name__', 'the function')}"
+            remedy = "is a `return` missing? If None is valid, declare `Answer | None`"
+            raise CallError(f"{where} returned None, but declares data: {remedy}.")
         return outputs
 
 

@@ -380,10 +380,8 @@ class Generator(Module, Generic[M]):
             'Who?'
         """
         if not isinstance(inputs, (data.DataModel, data.JsonDataModel)):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            remedy = "write sm.JsonDataModel(x, data_model=Query) for a dict"
-            raise ArgumentError(
-                f"{self._where}: render takes a data model with its values, got {inputs!r:.100}; {remedy}."
-            )
+            got = f"{inputs!r:.80}; write sm.JsonDataModel(x, data_model=Query)"
+            raise ArgumentError(f"{self._where}: render takes a data model with its values, got {got}.")
         return data.Prompt(data.ChatMessage(**turn) for turn in self._prompt(inputs))
 
     async def _reply(
@@ -443,11 +441,8 @@ class Generator(Module, Generic[M]):
     def _refuse_nest(self, inputs: Any) -> None:
         """Raise a CallError for a list, tuple or dict of data models: a prompt has one data model as its inputs."""
         if isinstance(inputs, (list, tuple, dict)):
-            nest = cast("object", inputs)
-            raise CallError(
-                f"{self._where}: takes one data model, got a {type(nest).__name__} of them; merge them first, with "
-                "sm.ops.concat(a, b) or a + b."
-            )
+            got = type(cast("object", inputs)).__name__
+            raise CallError(f"{self._where}: takes one data model, got a {got} of them; merge them by sm.ops.concat.")
 
     @property
     def _where(self) -> str:
@@ -471,10 +466,8 @@ def symbol_of(data_model: Any, schema: Json, kind: str) -> data.SymbolicDataMode
         SchemaError: The schema is unusable.
     """
     if isinstance(data_model, str):
-        raise ArgumentError(
-            f"{kind}: the first argument declares the output, got the text {data_model!r:.60}. Write a data model, and "
-            f"what to do as instructions: sm.{kind}(Answer, instructions='...')."
-        )
+        what = f"the first argument declares the output, got the text {data_model!r:.60}"
+        raise ArgumentError(f"{kind}: {what}; write sm.{kind}(Answer, instructions='...').")
     declared, model = data.declaration(schema, _model_from(data_model), kind)
     return data.symbol(declared, model)
 
@@ -491,16 +484,13 @@ def _model_from(data_model: Any) -> Any:
         return data_model
     types = cast("Mapping[str, Any]", data_model)
     if types and all(isinstance(kind, str) for kind in types.values()) and types.keys().isdisjoint(("type", "$ref")):
-        raise ArgumentError(
-            f"{dict(types)!r:.200} has texts for types: write {{{next(iter(types))!r}: str}}, or a class."
-        )
+        form = f"{{{next(iter(types))!r}: str}}"
+        raise ArgumentError(f"{dict(types)!r:.200} has texts for types: write {form}, or a class.")
     if not types or any(isinstance(kind, _JSON) for kind in types.values()):
         return types
     for name in types:
         if not isinstance(name, str) or not name or name.startswith("_"):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(
-                f"The field {name!r:.100} is not a valid name: write a non-empty str that does not begin with '_'."
-            )
+            raise ArgumentError(f"The field {name!r:.100} is not a name: write a str that does not begin with '_'.")
     return _model_of_types("Outputs", data.DataModel, types)
 
 
@@ -541,10 +531,8 @@ def _check_examples(kind: str, examples: Any) -> Any:
     for index, example in enumerate(cast("Sequence[object]", examples) if is_list else ()):
         names = {*cast("Mapping[object, object]", example)} if isinstance(example, Mapping) else set[object]()
         if not names >= {"inputs", "outputs"}:
-            raise SchemaError(
-                f"{kind}: examples/{index} is {example!r:.100}; write "
-                '{"inputs": {...}, "outputs": {...}}, where both may be data models.'
-            )
+            form = '{"inputs": {...}, "outputs": {...}}, where both may be data models'
+            raise SchemaError(f"{kind}: examples/{index} is {example!r:.100}; write {form}.")
     return [] if examples is None else examples
 
 

@@ -197,10 +197,8 @@ class Route(Around[Any]):
             self._check_key(value)
         route = label if isinstance(label, str) and label in self.routes else self.default
         if route is None:
-            raise CallError(
-                f"Route: {self.key!r} is {label!r:.100}, which selects no route; the routes are "
-                f"{', '.join(self.routes)}. Pass one of them as `default`, or add a route."
-            )
+            what = f"{self.key!r} is {label!r:.100}, which selects no route; the routes are {', '.join(self.routes)}"
+            raise CallError(f"Route: {what}. Pass one of them as `default`, or add a route.")
         return route
 
 
@@ -599,10 +597,8 @@ class Map(Around[Any]):
         results = await self._map_items([data.wrap(item, schema) for item in objects])
         for index, result in enumerate(results):
             if result is None:
-                raise CallError(
-                    f"Map: the module returned None for item {index} of {self.field!r}, which a list of data cannot "
-                    "hold; map a list of data models, or collect with on_error='collect'."
-                )
+                remedy = "map a list of data models, or collect with on_error='collect'"
+                raise CallError(f"Map: the module returned None for item {index} of {self.field!r}; {remedy}.")
         json = frozen(inputs)
         if items is not None:  # else an optional list that is absent
             json = frozen({**json, self.field: results})
@@ -632,10 +628,8 @@ class Map(Around[Any]):
     def _list(self, inputs: Any) -> list[Any]:
         """Return the inputs as a list of items."""
         if not isinstance(inputs, (list, tuple)):
-            raise ArgumentError(
-                f"Map: the input is one {type(inputs).__name__}, and `field` is not given; name the field to map, "
-                "Map(module, 'documents'), or pass a list of data models."
-            )
+            remedy = "name the field to map, Map(module, 'documents'), or pass a list of data models"
+            raise ArgumentError(f"Map: the input is one {type(inputs).__name__}, and `field` is not given; {remedy}.")
         return list(inputs)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
     def _result_symbol(self, output: Any) -> Any:

@@ -85,10 +85,8 @@ def schema_from(json: Json, *, root: Root = "object") -> Schema:
         schema, own.checked = own, True
     schema = _with_resolved_root(schema)
     if root == "object" and not _is_of_objects(schema):
-        raise SchemaError(
-            f"The schema of a data model must have an object at its root ('type': 'object', or 'properties'), "
-            f"not {schema.get('type') or 'a schema of another kind'}: put it under a key of an object."
-        )
+        got = schema.get("type") or "a schema of another kind"
+        raise SchemaError(f"A data model's schema has an object at its root, not {got}: put it under a key of one.")
     return schema
 
 
@@ -186,10 +184,8 @@ def _target(root: Schema, reference: str, steps: Steps) -> Any:
     """Return the target of a reference, which must be a schema."""
     where = _at((*steps, "$ref"))
     if reference != "#" and not reference.startswith("#/"):
-        raise SchemaError(
-            f"{where}: {reference!r:.200} leads out of the schema: put its target under '$defs', "
-            "and refer to it as '#/$defs/name'."
-        )
+        remedy = "put its target under '$defs', and write '#/$defs/name'"
+        raise SchemaError(f"{where}: {reference!r:.200} leads out of the schema: {remedy}.")
     try:
         target = target_of(root, reference)
     except SchemaError as error:
@@ -207,10 +203,8 @@ def _check_patterns(schema: Mapping[str, Any], steps: Steps) -> None:
             if isinstance(pattern, str):
                 matcher(pattern)
         except MalformedSchemaError:
-            raise SchemaError(
-                f"{_at((*steps, *place))}: the pattern {pattern!r:.200} does not compile: patterns run in "
-                "a linear-time engine, which has no look-around, no backreferences and a size limit."
-            ) from None
+            why = "the linear-time engine has no look-around, no backreferences and a size limit"
+            raise SchemaError(f"{_at((*steps, *place))}: {pattern!r:.200} does not compile: {why}.") from None
 
 
 def _check_expansion(root: Schema, positions: list[tuple[Steps, Any]]) -> None:
@@ -235,15 +229,11 @@ def _check_expansion(root: Schema, positions: list[tuple[Steps, Any]]) -> None:
             measured[id(schema)] = 1 + sum(measure(part, place, depth + 1) for place, part in parts)
         total = measured[id(schema)]
         if total is None:
-            raise SchemaError(
-                f"{_at(steps)}: a reference leads back here with no property or item between: "
-                "let the cycle pass through 'properties', 'items' or 'additionalProperties'."
-            )
+            remedy = "let the cycle pass through 'properties', 'items' or 'additionalProperties'"
+            raise SchemaError(f"{_at(steps)}: a reference leads back here with no property or item between: {remedy}.")
         if total > MAX_AT_ONE_PLACE:
-            raise SchemaTooComplex(
-                f"{_at(steps)}: a value here is checked against more than the limit of "
-                f"{MAX_AT_ONE_PLACE:,} subschemas, references and combinations expanded."
-            )
+            limit = f"the limit of {MAX_AT_ONE_PLACE:,} subschemas, with references and combinations"
+            raise SchemaTooComplex(f"{_at(steps)}: a value here is checked against more than {limit}.")
         return total
 
     for steps, schema in positions:
@@ -284,9 +274,7 @@ def dump(instance: BaseModel) -> FrozenDict:
     try:
         validate(schema, json, cls.__name__)
     except SchemaError as error:
-        raise errors.DataError(
-            f"{error} The instance was changed in place, or is serialized differently than declared."
-        ) from None
+        raise errors.DataError(f"{error} It was changed in place, or is serialized as it is not declared.") from None
     return json
 
 
@@ -323,9 +311,7 @@ def _generate_schema(cls: type[BaseModel]) -> Schema:
             cls.model_rebuild()
         written = cls.model_json_schema(by_alias=True, schema_generator=_Writer, mode="validation")
     except PydanticUndefinedAnnotation as error:
-        raise SchemaError(
-            f"{cls.__name__}: the name {error.name!r} in its annotations is not defined yet: define it first."
-        ) from error
+        raise SchemaError(f"{cls.__name__}: {error.name!r} in its annotations is not defined yet.") from error
     except PydanticUserError as error:
         raise SchemaError(f"{cls.__name__}: {error.message}") from error
     if secret := _secret_field(cls):
@@ -584,13 +570,9 @@ def schema_of(x: Any) -> Schema:
     if (model := model_of(x)) is not None:
         return schema_of_class(model)
     if isinstance(x, type):
-        raise ArgumentError(
-            f"The class {x.__name__} does not declare data: make it the type of a field, "
-            f"`class Query(sm.DataModel): field: {x.__name__}`, or derive it from sm.DataModel."
-        )
-    raise ArgumentError(
-        f"{x!r:.200} does not declare data: write a DataModel class, a data model, a symbol or a JSON Schema as a dict."
-    )
+        remedy = f"make it the type of a field, `class Query(sm.DataModel): field: {x.__name__}`"
+        raise ArgumentError(f"The class {x.__name__} does not declare data: {remedy}, or derive it from sm.DataModel.")
+    raise ArgumentError(f"{x!r:.200} does not declare data: write a data model, a symbol or a JSON Schema as a dict.")
 
 
 def model_of(x: Any) -> type[BaseModel] | None:

@@ -62,10 +62,8 @@ def _steps_of(pattern: object) -> list[str]:
         return pattern.split("/")
     if leaves.is_sequence(pattern) and pattern and all(isinstance(step, str) for step in pattern):
         return list(pattern)
-    raise errors.ArgumentError(
-        f"A mask is a pattern, a list of patterns or a data model, got {pattern!r:.100}: write 'field/field', or the "
-        "steps as a tuple."
-    )
+    form = "write 'field/field', or the steps as a tuple"
+    raise errors.ArgumentError(f"A mask is a pattern, a list of them or a data model, got {pattern!r:.100}: {form}.")
 
 
 class Mask:
@@ -201,10 +199,9 @@ class _Places:
         step = max(steps for steps in stuck.positions if len(steps) == left)[0]
         fields = [name for name in stuck.decisions if name is not None]
         below = " Below an open dictionary write `*` in place of the key." if stuck.is_open else ""
-        raise errors.SchemaError(
-            f"The mask {pattern!r} matches nothing: the fields at that place are "
-            f"{', '.join(map(repr, fields)) or 'none'}.{leaves.did_you_mean(step, fields)}{below}"
-        )
+        there = f"the fields at that place are {', '.join(map(repr, fields)) or 'none'}"
+        hint = leaves.did_you_mean(step, fields)
+        raise errors.SchemaError(f"The mask {pattern!r} matches nothing: {there}.{hint}{below}")
 
 
 def _advance(positions: Positions, name: str | None) -> Positions:

@@ -192,19 +192,16 @@ def items_of(schema: Schema, field: str) -> Schema:
     """
     parts = parts_of(schema)
     if field not in parts.fields:
-        raise errors.SchemaError(
-            f"no field {field!r}; there are {', '.join(parts.fields)}.{leaves.did_you_mean(field, parts.fields)}"
-        )
+        hint = leaves.did_you_mean(field, parts.fields)
+        raise errors.SchemaError(f"no field {field!r}; there are {', '.join(parts.fields)}.{hint}")
     written, array = _list_of(field, parts)
     items: Any = frozen_dict({"type": "object"}) if array.get("maxItems") == 0 else array.get("items")
     item = _resolve(items, parts)
     if item.get("type") in _PLAIN:
         item = frozen_dict({"title": "Value", **_OBJECT_OF_VALUE, "properties": {"value": item}})
     if array.get("type") != "array" or not (item.get("type") == "object" or "properties" in item):
-        raise errors.SchemaError(
-            f"the field {field!r} is not a list of objects: its schema is {dict(written)!r:.200}. "
-            "Make its items data models: `class Item(sm.DataModel): ...`, and `list[Item]` for the field."
-        )
+        got = f"its schema is {dict(written)!r:.200}; make its items data models, `list[Item]`"
+        raise errors.SchemaError(f"the field {field!r} is not a list of objects: {got}.")
     definitions = schemas.used_definitions([item], parts.definitions)
     return intern_schema({"$defs": frozen_dict(definitions), **item} if definitions else item)
 

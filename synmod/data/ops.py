@@ -142,10 +142,8 @@ def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
     array_names = _require_names(names)
     for head in array_names:
         if head not in groups:
-            raise SchemaError(
-                f"factorize: {head!r} does not head a group of numbered fields; the groups are {list(groups)}."
-                f"{did_you_mean(head, groups)}"
-            )
+            hint = did_you_mean(head, groups)
+            raise SchemaError(f"factorize: {head!r} heads no group of numbered fields, as {list(groups)} do.{hint}")
     if not groups:
         return _plan_map(parts.schema, lambda json: json)
     members = {member for group in groups.values() for member in group}
@@ -323,9 +321,7 @@ def _as_operand(x: Any, name: str) -> Any:
     _refuse_awaitable(x, name)
     cls = x if isinstance(x, type) else type(x)
     if issubclass(cls, BaseModel):
-        raise ArgumentError(
-            f"{name}: {cls.__name__} is a pydantic model without operators: derive it from sm.DataModel."
-        )
+        raise ArgumentError(f"{name}: {cls.__name__} has no operators: derive it from sm.DataModel.")
     raise ArgumentError(f"{name} takes data models, symbols and None, got {x!r:.100} of type {type(x).__name__}.")
 
 
@@ -373,10 +369,8 @@ def _record(name: str, operands: Sequence[Any], kwargs: Kwargs) -> models.Symbol
     """
     cls = next((x for x in operands if isinstance(x, type)), None)
     if cls is not None and any(isinstance(x, HasSchema) for x in operands):
-        raise DataError(
-            f"{name}: the class {cls.__name__} is combined with data, but it has no value at run time: write an "
-            "instance, or `sm.Input(data_model=...)` in a program."
-        )
+        remedy = "write an instance, or `sm.Input(data_model=...)` in a program"
+        raise DataError(f"{name}: the class {cls.__name__} has no value at run time, unlike other operands: {remedy}.")
     plan = OPERATIONS[name].plan(operands, kwargs)
     if plan.schema is None:
         return None

@@ -71,9 +71,7 @@ def _ends(scale: Any) -> tuple[float, float]:
         kinds: set[Any] = {type(number) for number in numbers}
         if len(numbers) > 1 and kinds in ({int}, {float}) and all(map(isfinite, numbers)):
             return min(numbers), max(numbers)
-    raise DataError(
-        f"{scale!r:.100} is not a scale: write an Enum with at least two members, all ints or all floats, finite."
-    )
+    raise DataError(f"{scale!r:.100} is not a scale: write an Enum of at least two ints, or of two finite floats.")
 
 
 # -- rubrics -----------------------------------------------------------------------------------------------------------

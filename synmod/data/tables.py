@@ -47,10 +47,7 @@ def _decode(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"line {line}: the text is not in UTF-8 ({error.reason}); save the file as UTF-8, or read it with its own "
-            "encoding and give the rows."
-        ) from None
+        raise DataError(f"line {line}: the text is not in UTF-8 ({error.reason}); save it as UTF-8.") from None
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------

@@ -365,9 +365,8 @@ def read_document(source: bytes | str | os.PathLike[str], limits: FileLimits | N
     header = _check_header(check(document.pop("header"), ("header",), dict))
     kind = header["kind"]
     if kind not in kinds:
-        raise format_error(
-            ("header", "kind"), f"this is a file of kind {kind!r}, wanted {kinds[0]!r}: read it with {_READ_BY[kind]}."
-        )
+        text = f"this is a file of kind {kind!r}, wanted {kinds[0]!r}: read it with {_READ_BY[kind]}."
+        raise format_error(("header", "kind"), text)
     for migrate in MIGRATIONS[header["format"] - 1 :]:
         document = migrate(document)
     return check_record(document, (), SECTIONS[kind], OPTIONAL.get(kind, ()))
@@ -377,20 +376,16 @@ def _check_header(header: dict[str, Json]) -> dict[str, Any]:
     """Return the header after checking it; the format comes first, since a newer one may have another header."""
     version, release, kind = (header.get(name) for name in ("format", "synmod", "kind"))
     if type(version) is not int or version < 1:
-        raise format_error(
-            ("header", "format"), f"{short_text(version)} is not a format: wanted an int from 1 to {FORMAT}."
-        )
+        text = f"{short_text(version)} is not a format: wanted an int from 1 to {FORMAT}."
+        raise format_error(("header", "format"), text)
     is_release = isinstance(release, str) and re.fullmatch(_RELEASE, release, re.ASCII)
     if version > FORMAT:
-        raise format_error(
-            ("header", "format"),
-            f"format {version}, and this release reads up to format {FORMAT}: "
-            f"upgrade to synmod-lm >= {release if is_release else 'the release that wrote it'}.",
-        )
+        needed = release if is_release else "the release that wrote it"
+        text = f"format {version}, and this release reads up to format {FORMAT}: upgrade to synmod-lm >= {needed}."
+        raise format_error(("header", "format"), text)
     if not isinstance(kind, str) or kind not in SECTIONS:
-        raise format_error(
-            ("header", "kind"), f"{short_text(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}."
-        )
+        text = f"{short_text(kind)} is not a kind: wanted one of {', '.join(SECTIONS)}."
+        raise format_error(("header", "kind"), text)
     if not is_release:
         raise format_error(("header", "synmod"), f"{short_text(release)} is not a release.")
     return check_record(header, ("header",), ("synmod", "format", "kind"))
@@ -451,12 +446,9 @@ class Resolver:
         target = self.find_or_none(public_id, where)
         if target is None:
             name, package = short_text(public_id), short_text(str(public_id).partition(">")[0])
-            raise load_error(
-                where,
-                f"{name} is not registered. Import the package that registers it ({package}) before loading, on the "
-                f"command line by --import; the loader never imports it. Or pass custom_objects={{{name}: ...}}."
-                f"{leaves.did_you_mean(public_id, registry.registered())}",
-            )
+            text = f"{name} is not registered. Import the package that registers it ({package}) before loading, on the "
+            text += f"command line by --import; the loader never imports it. Or pass custom_objects={{{name}: ...}}."
+            raise load_error(where, text + leaves.did_you_mean(public_id, registry.registered()))
         return target
 
     def find_or_none(self, public_id: Any, where: Where) -> Any:
@@ -629,12 +621,9 @@ def read_data_model(
     cls = check_class(target, (*where, "name"), lambda target: issubclass(target, data.DataModel), "a DataModel")
     current = data.schema_of_class(cls)
     if current is not schema and not data.json_equal(current, schema):
-        raise load_error(
-            where,
-            f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, current)}\nTo take the "
-            f"schema of the file, pass custom_objects={{{name!r}: None}}; else save the program with the class it was "
-            "made with.",
-        )
+        text = f"the schema of {name!r} differs from that of the class here:\n{_difference(schema, current)}\n"
+        remedy = f"To take the schema of the file, pass custom_objects={{{name!r}: None}}."
+        raise load_error(where, text + remedy)
     return ModelEntry(name, cls, schema)
 
 

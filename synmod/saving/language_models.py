@@ -252,10 +252,8 @@ class SuppliedModels:
         if isinstance(models, str | lm.LanguageModel):
             self._caller_models, self._for_all = {}, lm.model_of_kind(lm.LanguageModel, models, "language_models")
         elif not hasattr(self._caller_models, "items"):
-            raise errors.ArgumentError(
-                f"language_models is a {type(models).__name__}, wanted a mapping from saved name to a LanguageModel or "
-                "a model string, or one of these for all."
-            )
+            expected = "a mapping from saved name to a LanguageModel or a model string, or one of these for all"
+            raise errors.ArgumentError(leaves.must_be("language_models", expected, models))
         self.by_name = self._by_name()
 
     def _by_name(self) -> dict[str, lm.SharedModel]:
@@ -267,11 +265,9 @@ class SuppliedModels:
         for name in self._caller_models:
             if name not in bases and name not in bases.values() and name not in self._texts:
                 saved_names = list(bases)[:_LISTED]
-                raise load_error(
-                    ("language_models",),
-                    f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, saved_names)} "
-                    f"The file has {', '.join(map(short_text, saved_names)) or 'none'}.",
-                )
+                text = f"no language model of this file is named {name!r}.{leaves.did_you_mean(name, saved_names)}"
+                names = ", ".join(map(short_text, saved_names)) or "none"
+                raise load_error(("language_models",), f"{text} The file has {names}.")
         keys = {name: name if name in self._caller_models else base for name, base in bases.items()}
         return {
             name: self._model_for(_kind(self._records[name]), key)

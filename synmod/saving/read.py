@@ -573,11 +573,9 @@ class Loader:
             return
         for visit in walk(value, recursive=kind == NODE):
             if visit.kind == "variable" and id(visit.value) not in self._references:
-                raise load_error(
-                    (*entry.where, "attributes"),
-                    f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have: the class has "
-                    "changed. Override from_config, which receives the old arguments.",
-                )
+                text = f"{entry.cls.__qualname__} makes a Variable at {key!r} that the file does not have"
+                remedy = "the class has changed. Override from_config, which receives the old arguments."
+                raise load_error((*entry.where, "attributes"), f"{text}: {remedy}")
 
     def _set_arguments(self, entry: NodeEntry) -> None:
         """Set each attribute that is not recorded since it equalled its argument, if the constructor has changed it."""
@@ -626,10 +624,8 @@ def _build_again(module: Module, config: Any, late: set[str]) -> None:
         if iscoroutine(result):
             drive(result)
     except Suspended:
-        raise BuildError(
-            f"build_from_config of {type(module).__qualname__} waits for something, which a load cannot: override it "
-            "as a plain function, and wait at the first call."
-        ) from None
+        what = f"build_from_config of {type(module).__qualname__} waits for something, which a load cannot"
+        raise BuildError(f"{what}: override it as a plain function, and wait at the first call.") from None
     finally:
         record.restored = None
     if not record.built:

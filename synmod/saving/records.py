@@ -433,11 +433,9 @@ def _check_argument(cls: type[Module], name: str, where: Where) -> None:
     )
     if name == "hooks" or not takes_any:
         names = [parameter for parameter in parameters if parameter not in ("hooks", _REFUSED, name)]
-        raise load_error(
-            where,
-            f"{cls.__qualname__} takes no argument {short_text(name)} from a file.{did_you_mean(name, names)} "
-            "If the class has changed, override from_config, which receives the old arguments.",
-        )
+        text = f"{cls.__qualname__} takes no argument {short_text(name)} from a file.{did_you_mean(name, names)}"
+        remedy = "If the class has changed, override from_config, which receives the old arguments."
+        raise load_error(where, f"{text} {remedy}")
 
 
 def _check_isolated(node: NodeEntry, entries: list[NodeEntry], terms: TermReader) -> None:
@@ -450,11 +448,8 @@ def _check_isolated(node: NodeEntry, entries: list[NodeEntry], terms: TermReader
             raise format_error((*here, 0), f"{short_text(name)} occurs twice.")
         names.add(name)
         if name not in declared:
-            raise load_error(
-                (*here, 0),
-                f"{node.cls.__qualname__} declares no skip {short_text(name)}.{did_you_mean(name, declared)} Declare "
-                "it with @skippable, or load with the class it was saved with.",
-            )
+            text = f"{node.cls.__qualname__} declares no skip {short_text(name)}.{did_you_mean(name, declared)}"
+            raise load_error((*here, 0), f"{text} Declare it with @skippable.")
         terms.read(term, (*here, 1))
         nodes = [entries[index] for kind, index in references(term) if kind == "node"]
         if "node" not in term or not nodes[0].impl.is_token:

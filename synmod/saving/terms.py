@@ -491,9 +491,8 @@ class TermReader:
             record["class"], (*where, "class"), lambda cls: issubclass(cls, enum.Enum), "an enum"
         )
         if type(record["member"]) is not str or record["member"] not in cls.__members__:
-            raise load_error(
-                (*where, "member"), f"{short_text(record['member'])} is not a member of {cls.__qualname__}."
-            )
+            text = f"{short_text(record['member'])} is not a member of {cls.__qualname__}."
+            raise load_error((*where, "member"), text)
         return cls[record["member"]]
 
     # -- containers

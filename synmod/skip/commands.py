@@ -94,9 +94,7 @@ def skippable(
 def _names(word: str, argument: Any) -> frozenset[str]:
     """Return the names of one argument."""
     if isinstance(argument, str) or not isinstance(argument, Iterable):
-        raise errors.ConfigError(
-            f"skippable: {word}={argument!r:.100}; write a list of names, {word}=[{argument!r:.50}]."
-        )
+        raise errors.ConfigError(f"skippable: {word}={argument!r:.50}; write a list of names, {word}=['doc'].")
     names = list(cast("Iterable[Any]", argument))
     for name in names:
         if not isinstance(name, str) or not name:
@@ -226,10 +224,8 @@ def _lane_for(word: str, name: str) -> tuple[Lane, DeclaredSkips]:
     lane: Any = None if frame is None else frame.layer
     if lane is None or lane.skips is None:
         where = "no module call is running" if frame is None else f"the running call is {frame.path or frame.name!r}"
-        raise errors.SkipError(
-            f"{word}({name!r}) outside a skippable call: {where}. Commands belong in `call` of a class decorated "
-            f"with @skippable({word}=[{name!r}])."
-        )
+        remedy = f"write it in `call` of a class decorated with @skippable({word}=[{name!r}])"
+        raise errors.SkipError(f"{word}({name!r}) outside a skippable call: {where}; {remedy}.")
     skips: DeclaredSkips = lane.skips
     if name not in getattr(skips, word):
         declared = ", ".join(f"{command}={sorted(getattr(skips, command))}" for command in ADJECTIVES)
@@ -293,9 +289,8 @@ def _check_stashed(value: Any, schema: data.Schema, model: Any, place: str) -> A
     if own_schema is not None and data.is_subschema(own_schema, schema):
         return value
     if isinstance(value, data.SymbolicDataModel):
-        raise errors.SchemaError(
-            f"{place}: the skip is declared as {flow.fields_text(schema)}, got {flow.fields_text(value._schema)}."
-        )
+        got = flow.fields_text(value._schema)
+        raise errors.SchemaError(f"{place}: the skip is declared as {flow.fields_text(schema)}, got {got}.")
     json: Any = leaves.frozen(value)
     data.validate(schema, json, place)
     return data.wrap(json, schema, model) if own_schema is None and isinstance(json, leaves.FrozenDict) else value
@@ -312,9 +307,8 @@ def _check_declared(value: Any, schema: data.Schema, place: str) -> None:
         return
     lacking = [] if own_schema is None else missing_fields(own_schema, schema)
     if lacking:
-        raise errors.SchemaError(
-            f"{place}: {flow.fields_text(schema)} needs the field {', '.join(lacking)}, which is missing."
-        )
+        needed = f"{flow.fields_text(schema)} needs the field {', '.join(lacking)}"
+        raise errors.SchemaError(f"{place}: {needed}, which is missing.")
     json = leaves.frozen(value)
     fields = schema.get("properties")
     if fields and leaves.is_object(json):
@@ -362,10 +356,8 @@ class Skippable:
         word, left = _find_omitted(lane, skips)
         if left:
             done, value = ("stashed", ", ...") if word == "stash" else ("popped", "")
-            raise errors.SkipError(
-                f"{lane.label}: {', '.join(map(repr, left))} must be {done} but have not been in this call. Each call "
-                f"must perform every declared command: `{word}({left[0]!r}{value})`."
-            )
+            what = f"{', '.join(map(repr, left))} must be {done} but have not been in this call"
+            raise errors.SkipError(f"{lane.label}: {what}; each call writes `{word}({left[0]!r}{value})`.")
         return output
 
     def assume(self, module: Module, frame: scope.CallFrame) -> None:

@@ -223,10 +223,8 @@ class Lane:
                 occupant = below.find(key)
                 if occupant is None or occupant is self.popped.get(key) or slot.replaces or self.symbolic:
                     continue
-                raise errors.SkipError(
-                    f"{self.label}: {key_text(key)} has already been stashed by {occupant.producer!r}, which ran at "
-                    "the same time. Put the two modules into different Namespaces: `module.isolate(Namespace())`."
-                )
+                what = f"{key_text(key)} has already been stashed by {occupant.producer!r}, which ran at the same time"
+                raise errors.SkipError(f"{self.label}: {what}. Isolate one: `module.isolate(Namespace())`.")
             for key, slot in self.popped.items():
                 below.take(key, slot)
             below.stashed.update(self.stashed)
@@ -355,9 +353,7 @@ class SkipFrame:
             namespace, name = key
             text = path_str((name,) if namespace is None else (namespace.name or "", name))
             if text in written or (namespace is not None and namespace.name is None):
-                raise errors.DataError(
-                    f"slot {key_text(key)}: to write it, give each Namespace a distinct name: Namespace('one')."
-                )
+                raise errors.DataError(f"slot {key_text(key)}: give each Namespace a name: Namespace('one').")
             try:
                 written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(schema_of_value(slot.value))}
             except errors.DataError as error:
@@ -382,17 +378,13 @@ class SkipFrame:
         for text, entry in json.items():
             steps = parse_path(text) if isinstance(text, str) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_object(entry) or set(entry) != {"json", "schema"} or not 1 <= len(steps) <= 2:
-                raise errors.DataError(
-                    f"slot {text!r:.100}: wanted `name` or `namespace/name`, with an object of the keys 'json' and "
-                    f"'schema', got {entry!r:.100}."
-                )
+                form = "`name` or `namespace/name`, with an object of the keys 'json' and 'schema'"
+                raise errors.DataError(f"slot {text!r:.100}: wanted {form}, got {entry!r:.100}.")
             *space, name = cast("tuple[str, ...]", steps)
             matches: list[Any] = [ns for ns in candidates if [getattr(ns, "name", None)] == space] if space else [None]
             if len(matches) != 1:
-                raise errors.DataError(
-                    f"slot {text!r}: wanted one Namespace named {space[0]!r}, got {len(matches)}. Write "
-                    f"SkipFrame.from_json(json, namespaces=[...]) with the Namespaces of the program; got {candidates}."
-                )
+                what = f"wanted one Namespace named {space[0]!r} in namespaces=[...]"
+                raise errors.DataError(f"slot {text!r}: {what}, got {len(matches)} among {candidates}.")
             content, schema = entry["json"], entry["schema"]
             try:
                 value = frozen(content) if schema is None else data.JsonDataModel(content, schema=schema)

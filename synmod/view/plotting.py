@@ -98,12 +98,8 @@ def plot(module: Module, path: Any, format: Any) -> str:  # noqa: A002  # the pu
         format = ending if ending in FORMATS else "mermaid"  # noqa: A001
     leaves.check_choice("plot: format", format, tuple(FORMATS))
     if ending in ("png", "pdf"):
-        raise errors.ArgumentError(
-            f"plot: {str(path)!r:.100}: {ending} is not a format: write a path that ends in .svg."
-        )
+        raise errors.ArgumentError(f"plot: {str(path)!r:.80}: {ending} is no format; write a path that ends in .svg.")
     if ending != format and ending in FORMATS:
-        raise errors.ArgumentError(
-            f"plot: the ending of {str(path)!r:.100} does not match format={format!r}: write format={ending!r}, or "
-            "leave it out."
-        )
+        what = f"the ending of {str(path)!r:.100} does not match format={format!r}"
+        raise errors.ArgumentError(f"plot: {what}: write format={ending!r}, or leave it out.")
     return write_text(FORMATS[format](module), path)

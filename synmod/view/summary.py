@@ -129,10 +129,8 @@ def _label_variables(variables: Any) -> list[tuple[str, tree.Variable | tree.Var
     elif isinstance(variables, Iterable) and not isinstance(variables, str):
         pairs = [("", variable) for variable in cast("Iterable[Any]", variables)]
     else:
-        raise errors.ArgumentError(
-            f"format_variables takes Variables, got {variables!r:.100}: pass `module.variables` or "
-            "`sm.variables(module)`."
-        )
+        expected = "Variables, such as `module.variables` or `sm.variables(module)`"
+        raise errors.ArgumentError(leaves.must_be("format_variables: variables", expected, variables))
     for path, variable in pairs:
         if not isinstance(variable, tree.Variable | tree.VariableState):
             at = f" at {path!r}" if path else ""
