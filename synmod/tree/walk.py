@@ -544,16 +544,11 @@ def _bad_key(pairs: Pairs) -> str | None:
     """
     texts: set[str] = set()
     for key, _ in pairs:
-        if type(key) is not str and type(key) is not int:
-            return f"{key!r:.200} is of type {type(key).__name__}"
-        if key == "":
-            return "'' is empty"
         if type(key) is int and not -INT_END < key < INT_END:
             return f"of {key.bit_length()} bits is an int of too many digits"
-        text = str(key)
-        if text in texts:
-            return f"{key!r} looks like another key when written as text"
-        texts.add(text)
+        if type(key) not in (str, int) or key == "" or str(key) in texts:
+            return f"{key!r:.200} ({type(key).__name__}) cannot be a step of a path"
+        texts.add(str(key))
     return None
 
 
@@ -626,7 +621,7 @@ class _Walk:
     def visits(self, root: Any) -> Iterator[Visit]:
         """Visit node after node, each with its own values; child nodes wait on a stack."""
         later: list[Visit | _Later] = []
-        yield from self._own_values(None, [(None, root)], later)
+        yield from self._own_values(None, [(None, root)], [], later)
         later.reverse()
         while later:
             item = later.pop()
@@ -646,7 +641,7 @@ class _Walk:
             if not self.post:
                 yield visit
             deferred: list[Visit | _Later] = []
-            yield from self._own_values(visit, visit.children, deferred)
+            yield from self._own_values(visit, visit.children, [], deferred)
             deferred.reverse()
             later += deferred
 
@@ -654,23 +649,18 @@ class _Walk:
         """Number a node and open it, unless it is an alias; None if the edge closes a cycle on the present path."""
         entity = self.reader.entity
         node = value if entity is None else entity(value)
-        entry = self.numbers.get(id(node))
-        masked = parent is not None and parent.masked
-        if entry is None:
-            number = len(self.numbers)
-            self.numbers[id(node)] = (node, number)
-        else:
-            number = entry[1]
-            if not self.every_path:
-                return Visit(parent, step, node, "node", number, False, masked)
+        number = len(self.numbers)
+        index = self.numbers.setdefault(id(node), (node, number))[1]
+        visit = Visit(parent, step, node, "node", index, index == number, parent is not None and parent.masked)
+        if self.every_path:
             if id(node) in self.on_path:
                 return None
-        visit = Visit(parent, step, node, "node", number, entry is None, masked)
+        elif not visit.first:
+            return visit
         if not self.recursive and parent is not None:
             return visit
         visit.children, masks = self.reader.enter(node, visit)
-        if masks:
-            visit.masked = True
+        visit.masked = visit.masked or masks
         if self.key is not None:
             key = self.key
             visit.children = sorted(visit.children, key=lambda pair: key(pair[0]))
@@ -678,61 +668,55 @@ class _Walk:
             self.on_path.add(id(node))
         return visit
 
-    def _own_values(  # the hottest loop of the room, so it is written flat
-        self, above: Visit | None, pairs: Pairs, deferred: list[Visit | _Later]
+    def _own_values(
+        self,
+        parent: Visit | None,
+        pairs: Pairs,
+        visits: list[Visit],
+        deferred: list[Visit | _Later],
+        around: tuple[int, ...] = (),
     ) -> list[Visit]:
-        """Visit the own values of a node, and defer its child nodes (and the containers to close after them)."""
-        visits: list[Visit] = []
-        kinds, entity, numbers = self.reader.kinds, self.reader.entity, self.numbers
-        statics, post = self.statics, self.post
-        masked = above is not None and above.masked
-        levels: list[tuple[Visit | None, Iterator[tuple[Step, Any]], int]] = []
-        open_now: set[int] = set()
-        parent, remaining, deferred_before = above, iter(pairs), 0
-        while True:
-            for step, value in remaining:
-                kind = kinds[type(value)]
-                if kind == STATIC:
-                    if statics:
-                        visits.append(Visit(parent, step, value, "static", None, True, masked))
-                elif kind == VARIABLE:
-                    if entity is not None:
-                        value = entity(value)
-                    entry = numbers.get(id(value))
-                    if entry is None:
-                        number = len(numbers)
-                        numbers[id(value)] = (value, number)
-                        visits.append(Visit(parent, step, value, "variable", number, True, masked))
-                    else:
-                        visits.append(Visit(parent, step, value, "variable", entry[1], False, masked))
-                elif kind == NODE:
-                    deferred.append((parent, step, value))
-                else:
-                    visit = self._container(parent, step, value, kind, open_now, len(levels))
-                    if visit.kind == "static":
-                        if statics:
-                            visits.append(visit)
-                        continue
-                    if not post:
-                        visits.append(visit)
-                    levels.append((parent, remaining, deferred_before))
-                    parent, remaining, deferred_before = visit, iter(visit.children), len(deferred)
-                    break
-            else:
-                if not levels:
-                    return visits
-                assert parent is not None
-                open_now.discard(id(parent.value))
-                if post:
-                    (visits if len(deferred) == deferred_before else deferred).append(parent)
-                parent, remaining, deferred_before = levels.pop()
+        """Visit the own values of a node, and defer its child nodes (and the containers to close after them). Hot.
 
-    def _container(
-        self, parent: Visit | None, step: Step, value: Any, kind: int, open_now: set[int], depth: int
-    ) -> Visit:
+        Args:
+            parent: The node, or the container, that holds the pairs.
+            pairs: The steps and values.
+            visits: The visits are added here.
+            deferred: Child nodes are added here.
+            around: The identities of the containers between the node and the pairs.
+        """
+        kinds, entity, numbers, statics = self.reader.kinds, self.reader.entity, self.numbers, self.statics
+        masked = parent is not None and parent.masked
+        for step, value in pairs:
+            kind = kinds[type(value)]
+            if kind == STATIC:
+                if statics:
+                    visits.append(Visit(parent, step, value, "static", None, True, masked))
+            elif kind == VARIABLE:
+                variable = value if entity is None else entity(value)
+                number = len(numbers)
+                index = numbers.setdefault(id(variable), (variable, number))[1]
+                visits.append(Visit(parent, step, variable, "variable", index, index == number, masked))
+            elif kind == NODE:
+                deferred.append((parent, step, value))
+            else:
+                visit = self._container(parent, step, value, kind, around)
+                if visit.kind == "static":
+                    if statics:
+                        visits.append(visit)
+                    continue
+                if not self.post:
+                    visits.append(visit)
+                deferred_before = len(deferred)
+                self._own_values(visit, visit.children, visits, deferred, (*around, id(value)))
+                if self.post:
+                    (visits if len(deferred) == deferred_before else deferred).append(visit)
+        return visits
+
+    def _container(self, parent: Visit | None, step: Step, value: Any, kind: int, around: tuple[int, ...]) -> Visit:
         """Open a container; without keys that can be steps, it is a static."""
         visit = Visit(parent, step, value, "container", None, True, parent is not None and parent.masked)
-        if id(value) in open_now:
+        if id(value) in around:
             raise errors.GraphError(
                 f"{where(visit.path)}: a {type(value).__name__} is inside itself: cycles may pass only through nodes."
             )
@@ -740,8 +724,7 @@ class _Walk:
         if opened is None:
             visit.kind = "static"
             return visit
-        if depth == MAX_DEPTH:
+        if len(around) == MAX_DEPTH:
             raise errors.GraphError(f"{where(visit.path)}: containers are nested more than {MAX_DEPTH} deep.")
         visit.children, visit.aux = opened
-        open_now.add(id(value))
         return visit
