@@ -34,9 +34,10 @@ class Filter:
         return self.matches(path, value, False)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Filter) or type(self) is not type(other) or len(self._content) != len(other._content):
+        if not isinstance(other, Filter) or type(self) is not type(other):
             return False
-        return all(map(_is_same, self._content, other._content))
+        # by their repr too: 1 == True, and they are different steps and tags
+        return self._content == other._content and repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash((type(self), self._content))
@@ -44,13 +45,6 @@ class Filter:
     def __repr__(self) -> str:
         inside = ", ".join(part.__qualname__ if isinstance(part, type) else repr(part) for part in self._content)
         return f"{type(self).__name__}({inside})"
-
-
-def _is_same(a: Anything, b: Anything) -> bool:
-    """Whether two arguments of filters are equal; a step or tag `1` does not equal `True`."""
-    if isinstance(a, dict | list):
-        return leaves.json_equal(a, b)
-    return type(a) is type(b) and bool(a == b)
 
 
 class Everything(Filter):

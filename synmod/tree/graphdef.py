@@ -516,25 +516,10 @@ def record(root: M, numbers: RefMap[int] | None = None) -> Recording[M]:
     objects = {v.index: v.value for v in visits if v.first and v.index is not None}
     term, definitions, by_reference = _make_definitions(visits, root, numbers, objects)
     leaves = [visit for visit in visits if visit.kind == "variable" and visit.first]
-    paths: dict[KeyPath, Any] = dict(zip(paths_to(leaves), (visit.index for visit in leaves), strict=True))
+    paths: dict[KeyPath, Any] = {visit.path: visit.index for visit in leaves}
     foreign = {v.index: v.path for v in visits if not (v.first or v.index is None or v.index in definitions)}
     graphdef: GraphDef[M] = GraphDef(term, definitions, paths, by_reference, foreign)
     return Recording(graphdef, leaves, objects)
-
-
-def paths_to(visits: list[Visit]) -> list[KeyPath]:
-    """Return the paths of visits; siblings in a row share the computation of their parent's path."""
-    paths: list[KeyPath] = []
-    above, lead = None, ()
-    for visit in visits:
-        if visit.parent is None:
-            paths.append(())
-            continue
-        if visit.parent is not above:
-            above = visit.parent
-            lead = above.path
-        paths.append((*lead, visit.step))
-    return paths
 
 
 def _make_definitions(

@@ -8,8 +8,8 @@ from synmod.errors import ArgumentError, StateError
 from synmod.leaves import FrozenDict, Json, KeyPath, check_choice, checks_keywords, path_str, unflatten_one_level
 
 from . import inspecting
-from .filters import Everything, Filter, FilterLike, to_filter
-from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, paths_to, record
+from .filters import Filter, FilterLike, to_filter
+from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, record
 from .states import LeafFault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable
 from .walk import Impls, check_root, walk
@@ -128,11 +128,10 @@ def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # no
 def _select(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # noqa: A002  (likewise)
     check_root(node)
     selection = to_filter(filter)
-    visits = [visit for visit in walk(node) if visit.kind == "variable" and visit.first]
     return [
-        (path, visit.value)
-        for path, visit in zip(paths_to(visits), visits, strict=True)
-        if isinstance(selection, Everything) or selection.matches(path, visit.value, visit.masked)
+        (visit.path, visit.value)
+        for visit in walk(node)
+        if visit.kind == "variable" and visit.first and selection.matches(visit.path, visit.value, visit.masked)
     ]
 
 
