@@ -279,7 +279,9 @@ async def call_model(
         elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
         if isinstance(request, LMRequest):
             error = None if failure is None else scope.error_text(failure)
-            scope.RECENT.append(scope.RecentCall(call.phase, request, reply, error, elapsed_s))
+            cached = reply is not None and reply.cached
+            ended = (request, reply, usage, call.requests, cached, elapsed_s, error)
+            scope.RECENT.append(scope.LMCallNode(request.model, call.phase, 0.0, *ended))
         if listeners:
             cached = reply is not None and reply.cached
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)

@@ -26,9 +26,11 @@ from .limits import (
     Account, Spent, budget, is_from_enclosing_limit, check_deadline, count_paid, deadline, keep_partial,
     note_waiting, open_meters, plain_limit, reserve, time_left, track_usage,
 )
-from .recent import RECENT, LastCalls, RecentCall, last
+from .recent import RECENT, LastCalls, last
 from .rewards import BoundReward, Feedback, RewardTrack, add_reward, publish_rewards, rewards_of, track_rewards
-from .tracing import TraceNode, TraceViews, Tracer, error_text, in_order_of_start, message_of, seconds_text, trace
+from .tracing import (
+    LMCallNode, TraceNode, TraceViews, Tracer, error_text, in_order_of_start, message_of, seconds_text, trace,
+)
 from .usage import (
     NO_USAGE, PHASES, CallCounters, ModelCounters, ModelCounts, PerPhase, PhaseCounters, Usage, UsageMeter,
 )
@@ -36,9 +38,9 @@ from .usage import (
 __all__ = [
     "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "RECENT", "Account", "Ambient", "Block", "BoundReward",
     "BuildBegin", "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame",
-    "Emitted", "Event", "Feedback", "Hook", "Injected", "LMBegin", "LMChunkEvent", "LMEnd",
+    "Emitted", "Event", "Feedback", "Hook", "Injected", "LMBegin", "LMCallNode", "LMChunkEvent", "LMEnd",
     "LastCalls", "ModelCounters", "ModelCounts", "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters",
-    "Place", "Question", "RecentCall", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews",
+    "Place", "Question", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews",
     "Tracer", "Usage", "UsageMeter", "VariableAssign", "Verdict", "add_reward", "ambient", "answer_to", "answers",
     "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook", "count_paid", "current_call",
     "current_phase", "current_scope", "deadline", "effective", "emit", "end_call", "error_text", "hooks",

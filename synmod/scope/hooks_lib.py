@@ -183,43 +183,40 @@ def _request_attributes(event: LMBegin, *, content: bool) -> Attributes:
 def _reply_attributes(event: LMEnd, *, content: bool) -> Attributes:
     """Return the attributes that are known when a model call has ended."""
     reply = event.reply
-    attributes = _usage_attributes(event.usage) | {"synmod.attempts": event.attempts}
-    if event.cached:
-        attributes["synmod.cached"] = True
-    if reply is None:
-        return attributes
     finish, model, request_id = (getattr(reply, name, None) for name in ("finish_reason", "model", "request_id"))
-    if finish:
-        attributes["gen_ai.response.finish_reasons"] = [finish]
-    if model:
-        attributes["gen_ai.response.model"] = model.partition("/")[2] or model
-    if request_id:
-        attributes["gen_ai.response.id"] = request_id
-    if content:
-        parts: list[Attributes] = []
-        if getattr(reply, "reasoning", None):
-            parts.append({"type": "reasoning", "content": reply.reasoning})
-        parts.append({"type": "text", "content": getattr(reply, "text", "")})
+    attributes: Attributes = {
+        **_usage_attributes(event.usage),
+        "synmod.attempts": event.attempts,
+        "synmod.cached": event.cached or None,
+        "gen_ai.response.finish_reasons": [finish] if finish else None,
+        "gen_ai.response.model": (model or "").partition("/")[2] or model or None,
+        "gen_ai.response.id": request_id or None,
+    }
+    if content and reply is not None:
+        texts = {"reasoning": getattr(reply, "reasoning", None), "text": getattr(reply, "text", "")}
+        parts = [{"type": kind, "content": text} for kind, text in texts.items() if kind == "text" or text]
         message = {"role": "assistant", "parts": parts, "finish_reason": finish or "stop"}
         attributes["gen_ai.output.messages"] = _json_text([message])
-    return attributes
+    return _without_none(attributes)
 
 
 def _usage_attributes(usage: Usage) -> Attributes:
     """Return tokens and cost; the name of the cost is our own, since the conventions have none."""
-    attributes: Attributes = {
-        "gen_ai.usage.input_tokens": usage.prompt_tokens,
-        "gen_ai.usage.output_tokens": usage.completion_tokens,
-    }
-    if usage.cached_tokens:
-        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
-    if usage.cache_write_tokens:
-        attributes["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
-    if usage.reasoning_tokens:
-        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
-    if usage.cost_usd is not None:
-        attributes["synmod.cost_usd"] = usage.cost_usd
-    return attributes
+    return _without_none(
+        {
+            "gen_ai.usage.input_tokens": usage.prompt_tokens,
+            "gen_ai.usage.output_tokens": usage.completion_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+            "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens or None,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens or None,
+            "synmod.cost_usd": usage.cost_usd,
+        }
+    )
+
+
+def _without_none(attributes: Attributes) -> Attributes:
+    """Return the attributes that have a value."""
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _parts(turn: Mapping[str, Any]) -> list[Attributes]:

@@ -7,13 +7,12 @@ by reference; they are rendered and scrubbed when they are read.
 import os
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from synmod import leaves
 
 from .tracing import LMCallNode, lines_of, lm_call_json
 from .transcript import transcript
-from .usage import NO_USAGE
 
 _MOST: Final = 20
 _TURN: Final = (
@@ -22,24 +21,7 @@ _TURN: Final = (
 )
 
 
-class RecentCall(NamedTuple):
-    """A model call that has ended.
-
-    Attributes:
-        phase: `inference`, `reward` or `optimizer`.
-        request, reply: Its records; no reply if it failed.
-        error: Class and text of the exception: the object would keep its traceback alive.
-        elapsed_s: Wall seconds.
-    """
-
-    phase: str
-    request: Any
-    reply: Any
-    error: str | None
-    elapsed_s: float
-
-
-RECENT: Final[deque[RecentCall]] = deque(maxlen=0 if os.environ.get("SYNMOD_LAST") == "0" else _MOST)
+RECENT: Final[deque[LMCallNode]] = deque(maxlen=0 if os.environ.get("SYNMOD_LAST") == "0" else _MOST)
 """The last model calls of this process, in the order in which they ended."""
 
 
@@ -101,11 +83,4 @@ def last(n: int = 1) -> LastCalls:
     Source: DSPy's `inspect_history`.
     """
     leaves.check_int("last: n", n)
-    calls = [
-        LMCallNode(
-            call.request.model, call.phase, 0.0, call.request, call.reply, getattr(call.reply, "usage", NO_USAGE),
-            cached=getattr(call.reply, "cached", False), elapsed_s=call.elapsed_s, error=call.error,
-        )
-        for call in list(RECENT)[-n:]
-    ]  # fmt: skip
-    return LastCalls(tuple(leaves.scrub_json([lm_call_json(call) for call in calls])))
+    return LastCalls(tuple(leaves.scrub_json([lm_call_json(call) for call in list(RECENT)[-n:]])))
