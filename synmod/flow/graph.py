@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -232,46 +232,38 @@ def _are_swapped(inputs: Any, outputs: Any) -> bool:
 
 
 class _Search:
-    """The depth-first search: the steps seen, the steps found in order, and the sources that are missing."""
+    """The depth-first search: the steps found in order, and the sources that are missing."""
 
     def __init__(self, cuts: set[Key]) -> None:
         self.cuts = cuts
         self.order: list[Step] = []
         self.missing: list[str] = []
-        self.seen: set[int] = set()
-        self.sources: set[Key] = set()
+        self.seen: set[int | Key] = set()
+        """The steps, by identity, and the sources."""
 
     def visit(self, symbol: SymbolicDataModel, goal: str) -> None:
         """Add all steps that `symbol` needs and that are not in `order` yet."""
-        open_steps: list[tuple[Step, Iterator[SymbolicDataModel]]] = []
-        step = self._enter(symbol, open_steps, goal)
-        while step is not None or open_steps:
-            if step is not None:
-                open_steps.append((step, iter(step.inputs)))
-            current, rest = open_steps[-1]
-            for needed in rest:
-                step = self._enter(needed, open_steps, goal)
-                if step is not None:
-                    break
-            else:
-                step = None
-                open_steps.pop()
-                self.order.append(current)
+        open_steps: list[Step] = []
+        pending = [iter((symbol,))]
+        while pending:
+            needed = next(pending[-1], None)
+            if needed is None:
+                pending.pop()
+                self.order += open_steps[-1:]
+                del open_steps[-1:]
+            elif (step := self._enter(needed, open_steps, goal)) is not None:
+                open_steps.append(step)
+                pending.append(iter(step.inputs))
 
-    def _enter(self, symbol: SymbolicDataModel, open_steps: list[Any], goal: str) -> Step | None:
+    def _enter(self, symbol: SymbolicDataModel, open_steps: list[Step], goal: str) -> Step | None:
         """Return the step behind a symbol if it must still be searched; note a source that `inputs` lack."""
-        key = key_of(symbol)
-        if key in self.cuts:
+        key, step = key_of(symbol), step_of(symbol)
+        mark = key if step is None else id(step)
+        if key in self.cuts or mark in self.seen:
             return None
-        step = step_of(symbol)
+        self.seen.add(mark)
         if step is None:
-            if key not in self.sources:
-                self.sources.add(key)
-                self.missing.append(_missing(symbol, [open_step.name for open_step, _ in reversed(open_steps)], goal))
-            return None
-        if id(step) in self.seen:
-            return None
-        self.seen.add(id(step))
+            self.missing.append(_missing(symbol, [open_step.name for open_step in reversed(open_steps)], goal))
         return step
 
 
@@ -298,11 +290,10 @@ def _not_symbols(kind: str, nest: Any) -> list[str]:
 
 def _describe(leaf: Any) -> str:
     """Describe a leaf that is not a symbol, with the remedy; a coroutine is closed, since it will not be awaited."""
-    if inspect.iscoroutine(leaf):
-        leaf.close()
-        return "a coroutine, not a symbol: await the call first, as in `y = await module(x)`."
     if inspect.isawaitable(leaf):
-        return f"{type(leaf).__name__}, not a symbol: await it first."
+        if inspect.iscoroutine(leaf):
+            leaf.close()
+        return f"a {type(leaf).__name__}, not a symbol: await the call first, as in `y = await module(x)`."
     if isinstance(leaf, type):
         remedy = f"an input is sm.Input(data_model={leaf.__name__}), an output what a module returns, `await module(x)`"
         return f"the class {leaf.__name__}, not a symbol: {remedy}."
@@ -419,45 +410,29 @@ def record_graph(inputs: Any, outputs: Any, steps: Sequence[Step], key: Callable
         steps: The steps between them, as `steps_between` returns them.
         key: Returns the key under which the program holds a module.
     """
-    table = _Table()
-    refs_in = map_leaves(table.input, inputs)
-    recorded = [_record_step(step, table, key) for step in steps]
-    return FlowGraph(tuple(table.symbols), refs_in, map_leaves(table.reference, outputs), tuple(recorded))
+    symbols: list[Declared] = []
+    numbers: dict[Key, int] = {}
 
+    def add(symbol_key: Key, declared: Declared) -> SymbolRef:
+        numbers.setdefault(symbol_key, len(symbols))  # an output that an input replaces is not referred to
+        symbols.append(declared)
+        return SymbolRef(len(symbols) - 1)
 
-class _Table:
-    """The numbers of symbols while a graph is recorded."""
+    def add_input(symbol: SymbolicDataModel) -> SymbolRef:
+        origin: Origin | None = symbol._origin  # its history ends here
+        return add(key_of(symbol), declare_symbol(symbol, optional=origin is not None and origin.optional))
 
-    def __init__(self) -> None:
-        self.symbols: list[Declared] = []
-        self.numbers: dict[Key, int] = {}
+    def refer(leaf: Any) -> Any:
+        return SymbolRef(numbers[key_of(leaf)]) if isinstance(leaf, SymbolicDataModel) else leaf
 
-    def input(self, symbol: SymbolicDataModel) -> SymbolRef:
-        """Number an input; it may have a history, which ends here."""
-        origin: Origin | None = symbol._origin
-        self.numbers[key_of(symbol)] = len(self.symbols)
-        return self._add(declare_symbol(symbol, optional=origin is not None and origin.optional))
-
-    def output(self, step: Step, index: int, declared: Declared) -> SymbolRef:
-        """Number an output of a step; if an input replaces it, its number is not used."""
-        self.numbers.setdefault((id(step), index), len(self.symbols))
-        return self._add(declared)
-
-    def reference(self, leaf: Any) -> Any:
-        """Turn a symbol into its number, and leave everything else."""
-        return SymbolRef(self.numbers[key_of(leaf)]) if isinstance(leaf, SymbolicDataModel) else leaf
-
-    def _add(self, declared: Declared) -> SymbolRef:
-        self.symbols.append(declared)
-        return SymbolRef(len(self.symbols) - 1)
-
-
-def _record_step(step: Step, table: _Table, key: Callable[[Any], str]) -> FlowStep:
-    """Record one step, its arguments before its outputs."""
-    args, kwargs = map_leaves(table.reference, (step.args, dict(step.kwargs)))
-    outputs = [declared and table.output(step, index, declared) for index, declared in enumerate(leaves(step.outputs))]
-    node = None if step.module is None else key(step.module)
-    return FlowStep(node, step.op, args, kwargs, pack(step.outputs, iter(outputs)), step.plan)
+    refs_in = map_leaves(add_input, inputs)
+    recorded: list[FlowStep] = []
+    for step in steps:
+        args, kwargs = map_leaves(refer, (step.args, dict(step.kwargs)))
+        refs = [declared and add((id(step), index), declared) for index, declared in enumerate(leaves(step.outputs))]
+        node = None if step.module is None else key(step.module)
+        recorded.append(FlowStep(node, step.op, args, kwargs, pack(step.outputs, iter(refs)), step.plan))
+    return FlowGraph(tuple(symbols), refs_in, map_leaves(refer, outputs), tuple(recorded))
 
 
 # -- symbols and steps from a record ---------------------------------------------------------------------------------

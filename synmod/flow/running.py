@@ -128,27 +128,21 @@ def _entry(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutin
         if args or kwargs:
             _close_coroutine(main)
             raise ArgumentError("run(awaitable) takes no further arguments: write run(function, *args).")
-        return _await_within_limit(main)
-    if not callable(main):
+    elif not callable(main):
         raise ArgumentError(f"run takes a coroutine function, a module or an awaitable; got {main!r:.100}.")
-    return _call_and_await(main, args, kwargs)
+    return _await_main(main, args, kwargs)
 
 
-async def _await_within_limit(awaitable: Awaitable[T]) -> T:
-    """Await within the deadline of the caller."""
-    with plain_limit(ambient()) or nullcontext():
-        return await awaitable
-
-
-async def _call_and_await(main: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call inside the loop, then await."""
-    awaitable = main(*args, **kwargs)
+async def _await_main(main: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `main` unless it is an awaitable; then await within the deadline of the caller."""
+    awaitable = main if inspect.isawaitable(main) else main(*args, **kwargs)
     if not inspect.isawaitable(awaitable):
         raise ArgumentError(
             f"run takes a coroutine function; {getattr(main, '__name__', main)!r:.100} returned "
             f"{type(awaitable).__name__}: a plain function needs no loop, call it."
         )
-    return await _await_within_limit(awaitable)
+    with plain_limit(ambient()) or nullcontext():
+        return await awaitable
 
 
 def _raise_inside(main: Any) -> NoReturn:
