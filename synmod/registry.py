@@ -63,14 +63,12 @@ def register(package: str = "", name: str | None = None, aliases: Iterable[str] 
     Source: Keras `register_keras_serializable`; differs: allow-list by kind, no class path as a fallback.
     """
     _check_package(package)
-    if isinstance(aliases, str):
-        raise errors.RegistryError(
-            f"aliases is the str {aliases!r}, wanted a tuple of ids: write aliases=({aliases!r},)."
-        )
     old_ids = tuple(aliases)
     for alias in old_ids:
         if not isinstance(alias, str) or alias.count(">") != 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be untyped)
-            raise errors.RegistryError(f"{alias!r} cannot be an alias: an old id has the form 'my_app>OldName'.")
+            raise errors.RegistryError(
+                f"{alias!r} cannot be an alias: write a tuple of old ids, aliases=('my_app>OldName',)."
+            )
         _check_package(alias.split(">")[0])
         _check_word(alias.split(">")[1], "name")
 

@@ -215,20 +215,10 @@ def steps_between(inputs: Any, outputs: Any) -> tuple[Step, ...]:
         if isinstance(symbol, SymbolicDataModel):
             search.visit(symbol, "the output" if not path else f"output {_place(path)}")
     faults += search.missing
-    if search.missing and _are_swapped(inputs, outputs):
-        faults.append("the inputs are made of the outputs; write sm.Program(inputs=x, outputs=y).")
     if faults:
         heading = "A program cannot be made of these inputs and outputs"
         raise GraphError(f"{heading}: {faults[0]}" if len(faults) == 1 else "\n- ".join([f"{heading}:", *faults]))
     return tuple(search.order)
-
-
-def _are_swapped(inputs: Any, outputs: Any) -> bool:
-    """Whether the outputs are sources, and an input is not."""
-    steps = [
-        [step_of(leaf) for leaf in leaves(nest) if isinstance(leaf, SymbolicDataModel)] for nest in (inputs, outputs)
-    ]
-    return any(step is not None for step in steps[0]) and all(step is None for step in steps[1])
 
 
 class _Search:

@@ -187,24 +187,27 @@ def note_arguments_in_variables(module: Module) -> None:
 
     Where the module keeps something out of files, that may have been made of the argument, which stays recorded.
     """
-    record, attributes = module._record, module.__dict__
-    if record.statics or record.declaration.ignored:
-        return
-    arguments: Mapping[str, Any] = record.arguments or {}
-    for name, value in arguments.items():
-        variable = attributes.get(name)
-        if isinstance(variable, tree.Variable) and _holds(variable, value):
-            record.arguments = arguments = {**arguments, name: InVariable(value)}
+    record = module._record
+    if not (record.statics or record.declaration.ignored):
+        _note_in_variables(module, record.arguments or {}, held=True)
 
 
 def note_loaded(module: Module, values: Mapping[str, Any]) -> None:
     """Record the arguments that a file holds in its state: those of another value than the constructor gave."""
-    record, attributes = module._record, module.__dict__
-    arguments: Mapping[str, Any] | None = record.arguments
-    for name, value in values.items() if arguments is not None else ():
-        variable = attributes.get(name)
-        if isinstance(variable, tree.Variable) and not _holds(variable, value):
-            record.arguments = arguments = {**(arguments or {}), name: InVariable(value)}
+    if module._record.arguments is not None:
+        _note_in_variables(module, values, held=False)
+
+
+def _note_in_variables(module: Module, values: Mapping[str, Any], *, held: bool) -> None:
+    """Record arguments as held by the Variables of their names, if these hold or do not hold them at present."""
+    variables = {name: variable for name, variable in vars(module).items() if isinstance(variable, tree.Variable)}
+    noted = {
+        name: InVariable(value)
+        for name, value in values.items()
+        if name in variables and _holds(variables[name], value) is held
+    }
+    if noted:
+        module._record.arguments = {**(module._record.arguments or {}), **noted}
 
 
 def _holds(variable: tree.Variable, value: Any) -> bool:

@@ -212,8 +212,8 @@ def check_class(cls: type) -> None:
     """Check a class of modules when it is defined.
 
     Raises:
-        ConfigError: `call`, `build` or another method has an unusable form, a class attribute hides a name of `Module`
-            or is a Variable, or a default of the constructor is mutable.
+        ConfigError: `call`, `build` or another method has an unusable form, or a class attribute hides a name of
+            `Module` or is a Variable.
     """
     for method in ("call", "build", "compute_output_spec"):
         owner = definer(cls, method)
@@ -228,25 +228,6 @@ def check_class(cls: type) -> None:
         raise ConfigError(f"class {cls.__name__} defines __call__, which belongs to Module: define call instead.")
     _check_hidden(cls)
     _check_variables(cls)
-    _check_defaults(cls)
-
-
-def _check_defaults(cls: type) -> None:
-    """Raise ConfigError for a list, dict or set as a default of the constructor: all instances would share it."""
-    function: Any = vars(cls).get("__init__")
-    positional: tuple[Any, ...] = getattr(function, "__defaults__", None) or ()
-    by_keyword: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
-    if not any(type(default) in _MUTABLE for default in (*positional, *by_keyword.values())):
-        return
-    for name, parameter in inspect.signature(function).parameters.items():
-        if type(parameter.default) in _MUTABLE:
-            raise ConfigError(
-                f"class {cls.__name__}: the default `{name}={parameter.default!r:.100}` of __init__ is one object that "
-                f"all instances share; write `{name}=None` or a tuple, and make a new one in the body."
-            )
-
-
-_MUTABLE: Final = (list, dict, set)
 
 
 def _check_hidden(cls: type) -> None:

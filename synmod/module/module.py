@@ -401,8 +401,7 @@ class Module(metaclass=ModuleMeta):
             copy.name = name
         return copy
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return tree.deepcopy_node(self, memo)
+    __deepcopy__ = tree.deepcopy_node
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return constructing.reduce(self)
@@ -595,11 +594,8 @@ class Module(metaclass=ModuleMeta):
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        structure.set_attribute(self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        structure.delete_attribute(self, name)
+    __setattr__ = structure.set_attribute
+    __delattr__ = structure.delete_attribute
 
 
 def is_apart(node: Any) -> bool:

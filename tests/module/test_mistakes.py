@@ -398,16 +398,6 @@ async def test_errors_show_a_label_beside_the_path():
     assert caught.value.__notes__[0].startswith("in '1' (Fails), call ")
 
 
-@pytest.mark.parametrize("default", [[], {}, set()])
-def test_a_default_that_all_instances_share_is_refused(default):
-    """A list, dict or set; the class is not made."""
-    with pytest.raises(ConfigError, match=r"class Shares: the default `words=.*` of __init__ is one object that all"):
-
-        class Shares(Module):
-            def __init__(self, *, words=default):
-                super().__init__()
-
-
 def test_fields_in_place_of_a_data_model_show_the_model():
     """As in DSPy: the message has the class that `call` takes, where it is known."""
     with pytest.raises(ArgumentError, match=r"Fields go in one data model: Query\(question=\.\.\.\)\."):

@@ -285,15 +285,6 @@ async def test_a_pool_that_is_awaited_shows_its_block():
         await sm.map_concurrently(sorter(), [])
 
 
-def test_swapped_inputs_and_outputs_are_noticed():
-    """Of a chain that is right the other way round."""
-    query = sm.Input(Ticket)
-    with pytest.raises(
-        GraphError, match=r"the inputs are made of the outputs; write sm.Program\(inputs=x, outputs=y\)"
-    ):
-        sm.Program(query.prefix("my"), query)
-
-
 @pytest.mark.parametrize("name", ["compile", "fit", "evaluate", "predict", "save", "load"])
 def test_a_method_of_programs_on_a_module_says_how_to_make_one(name):
     """A Generator alone has no data of its own to read."""
