@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -14,6 +13,9 @@ _DEEPEST: Final = 50
 LONGEST_NUMBER: Final = 1_000
 """Characters of a number; a longer one is not JSON of ours."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_SIGN: Final = re.compile(r'[][{}:,"]|true|false|null|[-+.0-9eE]{1,1000}+(?=[ \t\r\n,\]}])')
+_BEGINNING: Final = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|[-+.0-9eE]{1,1000})?\Z")
+"""Of a sign that has not ended."""
 _CHARACTERS: Final = re.compile(
     r"""(?:[^"\\\x00-\x1f]++
     | \\["\\/bfnrt]
@@ -23,9 +25,7 @@ _CHARACTERS: Final = re.compile(
     re.VERBOSE,
 )
 _LONGEST_ESCAPE: Final = 12  # of both halves of a character
-_SCALAR: Final = re.compile(r"[-+.0-9A-Za-z]++")
-_LITERALS: Final = ("true", "false", "null")
-_NOTHING: Final = object()
+_NOTHING: Final[Any] = object()
 
 
 class PartialJson:
@@ -46,144 +46,112 @@ class PartialJson:
     """
 
     def __init__(self) -> None:
-        self._rest = ""  # of a token that has not ended
-        # Containers that have not ended, plain, the outermost first; what they hold is frozen.
-        self._open: list[Any] = []
-        self._keys: list[str] = []  # for each open object, the last key
+        self._rest = ""  # of a sign or an escape that has not ended
+        self._open: list[tuple[Any, str]] = []  # containers that have not ended, plain, and their last keys
         self._text: list[str] | None = None  # of a text that has not ended
-        self._is_key = False
-        self._next = "value"  # what may come: value, key, colon, comma; with a question mark: or the end of a container
         self._root: Any = _NOTHING
+        self._next = "value"  # what may come: value, key, colon, comma; with a question mark: or the end of a container
         self._is_broken = False
 
     @property
     def value(self) -> Json:
         """The value so far, frozen; None if nothing is known, or the text is not JSON."""
-        if self._is_broken:
-            return None
-        inner = _NOTHING if self._open or self._root is _NOTHING else self._root
-        if self._text is not None and not self._is_key:
+        inner = self._root
+        if self._text is not None and self._next.startswith("value"):
             self._text = ["".join(self._text)]
             inner = self._text[0]
-        keys = [*self._keys]
-        for container in reversed(self._open):
-            is_object = _is_object(container)
-            key = keys.pop() if is_object else ""
+        for container, key in reversed(self._open):
             if inner is _NOTHING:
                 inner = _frozen(container)
-            elif is_object:
+            elif isinstance(container, dict):
                 inner = frozen_dict({**container, key: inner})
             else:
-                inner = frozen_list(chain(container, (inner,)))
-        return None if inner is _NOTHING else inner
+                inner = frozen_list([*container, inner])
+        return None if self._is_broken or inner is _NOTHING else inner
 
     def feed(self, text: str) -> None:
         """Read the next piece of the text."""
-        if self._is_broken or (self._root is not _NOTHING and not self._open):
-            return
-        text, at, goes_on = self._rest + text, 0, True
+        text, at, before = self._rest + text, 0, -1
         try:
-            while goes_on and at < len(text) and (self._root is _NOTHING or self._open):
-                at, goes_on = self._token(text, at) if self._text is None else self._characters(text, at, self._text)
+            while at > before and self._root is _NOTHING and not self._is_broken:
+                before, at = at, self._read_sign(text, at) if self._text is None else self._read_text(text, at)
         except ValueError:
             self._is_broken = True
-        self._rest = text[at:]
+        self._rest = "" if self._is_broken or self._root is not _NOTHING else text[at:]
 
-    def _token(self, text: str, at: int) -> tuple[int, bool]:
-        """Read a token outside of a text; return where it ends, and whether it has ended."""
+    def _read_sign(self, text: str, at: int) -> int:
+        """Read white space and what follows it outside of a text; return where that ends."""
         space = _SPACE.match(text, at)
         at = space.end() if space else at
-        sign, expected = text[at : at + 1], self._next.rstrip("?")
-        if not sign:
-            return at, False
+        if sign := _SIGN.match(text, at):
+            self._take(sign[0])
+            return sign.end()
+        if not _BEGINNING.match(text, at):
+            raise ValueError
+        return at
+
+    def _take(self, sign: str) -> None:
+        """Take a bracket, a number, or another sign.
+
+        Raises:
+            ValueError: It may not come here.
+        """
+        is_end = self._next == "comma" or self._next.endswith("?")
+        expected = self._next.rstrip("?")
         if sign == '"' and expected in ("key", "value"):
-            self._text, self._is_key = [], expected == "key"
-        elif sign in "{[" and expected == "value":
-            self._begin(dict if sign == "{" else list)
-        elif sign in "}]" and self._open and (self._next == "comma" or self._next.endswith("?")):
-            self._end(dict if sign == "}" else list)
+            self._text = []
+        elif sign in "{[" and expected == "value" and len(self._open) < _DEEPEST:
+            self._open.append(({}, "") if sign == "{" else ([], ""))
+            self._next = "key?" if sign == "{" else "value?"
+        elif sign in "}]" and is_end and self._open and isinstance(self._open[-1][0], dict) is (sign == "}"):
+            self._put(_frozen(self._open.pop()[0]))
         elif sign == "," and self._next == "comma":
-            self._next = "key" if _is_object(self._open[-1]) else "value"
+            self._next = "key" if isinstance(self._open[-1][0], dict) else "value"
         elif sign == ":" and self._next == "colon":
             self._next = "value"
-        elif expected == "value":
-            return self._scalar(text, at)
+        elif expected == "value" and sign not in "{}[]:,":
+            self._put(from_json(sign, allow_inf_nan=False))
         else:
             raise ValueError
-        return at + 1, True
 
-    def _scalar(self, text: str, at: int) -> tuple[int, bool]:
-        """Read a number, a truth value or null."""
-        scalar = _SCALAR.match(text, at)
-        if scalar is None or scalar.end() - at > LONGEST_NUMBER:
-            raise ValueError
-        if scalar.end() == len(text) and scalar[0] not in _LITERALS:
-            return at, False
-        self._put(from_json(scalar[0], allow_inf_nan=False))
-        return scalar.end(), True
-
-    def _characters(self, text: str, at: int, before: list[str]) -> tuple[int, bool]:
-        """Read on in a text, as far as it goes."""
+    def _read_text(self, text: str, at: int) -> int:
+        """Read on in a text, as far as it goes; return where that is."""
+        assert self._text is not None
         characters = _CHARACTERS.match(text, at)
-        run = characters[0] if characters else ""
-        if run:
-            before.append(from_json(f'"{run}"') if "\\" in run else run)
+        if run := characters[0] if characters else "":
+            self._text.append(from_json(f'"{run}"') if "\\" in run else run)
         at += len(run)
         if text[at : at + 1] == '"':
-            new, self._text = "".join(before), None
-            if self._is_key:
-                self._name(new)
-            else:
-                self._put(new)
-            return at + 1, True
+            whole, self._text = "".join(self._text), None
+            self._put_key(whole) if self._next.startswith("key") else self._put(whole)
+            return at + 1
         if at < len(text) and (text[at] != "\\" or len(text) - at >= _LONGEST_ESCAPE):
             raise ValueError
-        return at, False
+        return at
 
-    def _begin(self, kind: type) -> None:
-        """Begin a container."""
-        if len(self._open) == _DEEPEST:
+    def _put_key(self, key: str) -> None:
+        """Put a key into the innermost object; one that repeats is not JSON of ours."""
+        container, _ = self._open[-1]
+        if key in container:
             raise ValueError
-        self._open.append(kind())
-        self._next = "value?"
-        if kind is dict:
-            self._keys.append("")
-            self._next = "key?"
-
-    def _name(self, key: str) -> None:
-        """Take a key of the innermost object; one that repeats is not JSON of ours."""
-        if key in self._open[-1]:
-            raise ValueError
-        self._keys[-1], self._next = key, "colon"
+        self._open[-1], self._next = (container, key), "colon"
 
     def _put(self, value: Json) -> None:
         """Put a whole value where it belongs."""
+        self._next = "comma"
         if not self._open:
             self._root = value
-        elif _is_object(self._open[-1]):
-            self._open[-1][self._keys[-1]] = value
+            return
+        container, key = self._open[-1]
+        if isinstance(container, dict):
+            container[key] = value
         else:
-            self._open[-1].append(value)
-        self._next = "comma"
-
-    def _end(self, kind: type) -> None:
-        """End the innermost container."""
-        container: Any = self._open.pop()
-        if type(container) is not kind:
-            raise ValueError
-        if kind is dict:
-            self._keys.pop()
-        self._put(_frozen(container))
+            container.append(value)
 
 
 def _frozen(container: Any) -> Json:
     """Return a copy of a plain container of frozen values."""
-    return frozen_dict(container) if _is_object(container) else frozen_list(container)
-
-
-def _is_object(container: Any) -> bool:
-    """Whether a container is an object."""
-    return type(container) is dict
+    return frozen_dict(container) if isinstance(container, dict) else frozen_list(container)
 
 
 class GrowingJson:
