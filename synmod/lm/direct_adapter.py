@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import warnings
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -59,6 +59,7 @@ class DirectAdapter(chat.ProviderAdapter):
 
     name: str = "direct"
     version: int = 1
+    wire: Wire = Wire()
     _homes: ClassVar[Mapping[str, str]] = {"openai": OPENAI}  # provider -> its own address
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
@@ -72,11 +73,6 @@ class DirectAdapter(chat.ProviderAdapter):
             warnings.warn(risk, errors.SynmodWarning, stacklevel=4)
 
     @property
-    def _base(self) -> str | None:
-        """The address of the server; None for OpenAI itself."""
-        return self._settings.base
-
-    @property
     def url(self) -> str:
         """The address of the endpoint."""
         return f"{self._root}{self.path}"
@@ -84,12 +80,12 @@ class DirectAdapter(chat.ProviderAdapter):
     @property
     def _root(self) -> str:
         """The address of the API."""
-        return (self._base or self._homes[self._settings.provider]).rstrip("/")
+        return (self._settings.base or self._homes[self._settings.provider]).rstrip("/")
 
     @property
     def path(self) -> str:
         """The path of the endpoint, after the address of the API."""
-        return self._endpoint.path
+        return self.wire.path or self._endpoint.path
 
     def check(self, request: LMRequest) -> None:
         """Raise at once if the request cannot succeed.
@@ -101,16 +97,13 @@ class DirectAdapter(chat.ProviderAdapter):
         """
         chat.refuse_trio("the direct adapter")
         chat.refuse_lost_results(request, self._settings)
-        if self._base is None and (missing := self._secrets.missing()):
+        is_own = self._settings.base is None
+        if is_own and (missing := self._secrets.missing()):
             raise missing
-        if wrong := [name for name in request.params if name in self._refused]:
+        refused = self.wire.refused or (("top_k",) if is_own else ())
+        if wrong := [name for name in request.params if name in refused]:
             message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
             raise errors.RequestError(message, sent=False)
-
-    @property
-    def _refused(self) -> Collection[str]:
-        """The parameters that the API does not take."""
-        return ("top_k",) if self._base is None else ()
 
     async def prepare(self, request: LMRequest) -> None:  # noqa: ARG002  # the same for all requests
         """Load what the first request of a process needs.
@@ -118,67 +111,56 @@ class DirectAdapter(chat.ProviderAdapter):
         Raises:
             UnavailableError: SSL_CERT_FILE holds no certificates; not transient.
         """
-        if not load_roots.cache_info().currsize:
-            try:
-                await aio.to_thread(load_roots)
-            except OSError as error:  # SSLError is one
-                why = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')!r}: {error}"
-            else:
-                return
-            raise permanent_error(
-                f"no trusted certificates can be read from {why}. Let it name a PEM file, or unset it."
-            )
+        if load_roots.cache_info().currsize:
+            return
+        try:
+            await aio.to_thread(load_roots)
+        except OSError as error:  # SSLError is one
+            why = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')!r}: {error}"
+            what = f"no trusted certificates can be read from {why}. Let it name a PEM file, or unset it."
+            raise permanent_error(what) from None
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Return how many tokens messages take by the tokenizer of the server, vLLM's or llama.cpp's; None without."""
-        root = (self._base or OPENAI).rstrip("/").removesuffix("/v1")
+        root = self._root.removesuffix("/v1")
         turns: dict[str, Any] = {"model": self._settings.model.partition("/")[2], "messages": list(messages)}
-        answer = await self._answer_at(f"{root}/tokenize", turns)
-        if is_object(answer) and "count" not in answer and "tokens" in answer:  # llama.cpp takes a text alone
-            prompt = await self._answer_at(f"{root}/apply-template", turns)
-            text = prompt.get("prompt") if is_object(prompt) else None
-            answer = await self._answer_at(f"{root}/tokenize", {"content": text, "add_special": True})
-            if text and is_object(answer) and is_array(answer.get("tokens")):
-                return len(answer["tokens"])
-        return chat.count_in(answer, "count") or None
 
-    async def _answer_at(self, url: str, body: Mapping[str, Any]) -> Json:
-        """Return the JSON that the server answers at another address of its own; None for any failure."""
-        import aiohttp
-
-        async def send(key: SecretStr | None) -> AsyncGenerator[Json | errors.ModelError]:
-            content = bytearray()
-            try:
-                async with await self._post(url, body, key) as response:
-                    async for packet in response.content.iter_any():
-                        content += packet
-                        if response.status >= 300 or len(content) > MOST_BODY:
-                            break
-                    yield parse_json(bytes(content)) if response.status < 300 else None
-            except (aiohttp.ClientError, OSError, ValueError):
-                yield None
+        async def ask(path: str, body: Mapping[str, Any]) -> Any:
+            answer = parse_json(await self.fetch("POST", f"{root}{path}", body))
+            return answer if is_object(answer) else {}
 
         if aio.backend() == "asyncio":
-            with aio.deadline_scope(CONNECT_S), suppress(errors.ModelError):
-                async with aclosing(chat.exchange(self._secrets, send)) as answers:
-                    return await anext(answers)
+            with aio.deadline_scope(CONNECT_S), suppress(errors.ModelError, ValueError):
+                answer = await ask("/tokenize", turns)
+                if "tokens" in answer and "count" not in answer:  # llama.cpp takes a text alone
+                    prompt = await ask("/apply-template", turns)
+                    answer = await ask("/tokenize", {"content": prompt.get("prompt"), "add_special": True})
+                    return len(answer["tokens"]) if is_array(answer.get("tokens")) and prompt.get("prompt") else None
+                return chat.count_in(answer, "count") or None
         return None
 
-    async def _post(
-        self, url: str, body: Mapping[str, Any], key: SecretStr | None
+    async def _open(
+        self,
+        url: str,
+        body: bytes | Mapping[str, Any],
+        key: SecretStr | None,
+        *,
+        method: str = "POST",
+        content_type: str = "application/json",
     ) -> AbstractAsyncContextManager[ClientResponse]:
         """Return the context manager of a request."""
         session, users = await SESSIONS.get()
         users.add(self)
-        data, headers = json_text(body).encode(), self._headers(key)
-        return session.post(url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url))
+        data = body if isinstance(body, bytes) else json_text(body).encode()
+        headers = {"content-type": content_type, "user-agent": "synmod", **self.wire.headers}
+        if key is not None:
+            name, scheme = self.wire.key_header
+            headers[name] = f"{scheme}{key.get_secret_value()}"
+        headers |= {name.lower(): text for name, text in self._secrets.headers().items()}
+        send = session.get if method == "GET" else session.post
+        return send(url, data=data or None, headers=headers, allow_redirects=False, proxy=proxy_for(url))
 
     # -- for batch jobs -----------------------------------------------------------------------------------------------
-
-    @property
-    def settings(self) -> options.Settings:
-        """The checked arguments of the model."""
-        return self._settings
 
     def line_of(self, request: LMRequest) -> dict[str, Any]:
         """Return the body of a request that is not streamed."""
@@ -188,35 +170,31 @@ class DirectAdapter(chat.ProviderAdapter):
         """Return the reply in an answer that came in a job, or the error that it states."""
         if status >= 300:
             return with_hints(http_error(status, {}, self._secrets.scrub(json_text(answer))), self._settings, request)
-        reply = chat.read_body(self._endpoint, self._completion(answer), request, {}, self._secrets)
+        reply = chat.read_body(self._endpoint, self.wire.answer(answer), request, {}, self._secrets)
         return self._with_price(request, reply)
 
     async def fetch(
-        self, method: str, path: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
+        self, method: str, url: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
     ) -> bytes:
-        """Return the body of an answer of the API at another path.
+        """Return the body of an answer of the server at another address, or path of the API.
 
         Raises:
             ModelError: There is none, or its status is not one of success.
         """
         import aiohttp
 
-        body = data if isinstance(data, bytes) else json_text(data).encode()
-        url = f"{self._root}{path}"
+        url = f"{self._root}{url}" if url.startswith("/") else url
 
         async def send(key: SecretStr | None) -> AsyncGenerator[bytes | errors.ModelError]:
             try:
-                session, users = await SESSIONS.get()
-                users.add(self)
-                headers = {**self._headers(key), "content-type": content_type}
-                about: dict[str, Any] = {"headers": headers, "allow_redirects": False, "proxy": proxy_for(url)}
-                async with session.request(method, url, data=body or None, **about) as response:
+                opening = await self._open(url, data, key, method=method, content_type=content_type)
+                async with opening as response:
                     content = await response.read()
                     text = self._secrets.scrub(content[:MOST_OF_ERROR].decode(errors="replace"))
                     is_error = response.status >= 300
                     yield http_error(response.status, _headers_of(response), text) if is_error else content
             except (aiohttp.ClientError, OSError) as error:
-                yield _connection_error(error, self._secrets, self._base)
+                yield _connection_error(error, self._secrets, self._settings.base)
 
         async with aclosing(chat.exchange(self._secrets, send)) as answers:
             return await anext(answers)
@@ -238,14 +216,14 @@ class DirectAdapter(chat.ProviderAdapter):
         assembly: Assembly | None = None
         failure: errors.ModelError | None = None
         try:
-            async with await self._post(self.url, self._body(request, streams=streams), key) as response:
+            async with await self._open(self.url, self._body(request, streams=streams), key) as response:
                 status, received = response.status, _headers_of(response)
                 most = MOST_BODY if status < 300 else MOST_OF_ERROR
                 async for packet in response.content.iter_any():
                     if not content and packet.isspace():  # keeps the connection alive
                         continue
                     if streams and status < 300 and not (assembly or content or _BODY.match(packet)):
-                        assembly = self._assembly(request)
+                        assembly = Assembly(answer_name(request), self.wire.events())
                     if assembly is None:
                         content += packet
                         if len(content) > most:
@@ -262,7 +240,7 @@ class DirectAdapter(chat.ProviderAdapter):
                             await _drain(response)
                         break
         except (aiohttp.ClientError, OSError) as error:
-            failure = _connection_error(error, self._secrets, self._base)
+            failure = _connection_error(error, self._secrets, self._settings.base)
         for piece in () if assembly is None else assembly.end():
             yield piece
         yield self._with_price(request, await self._result(request, status, received, assembly or content, failure))
@@ -289,18 +267,10 @@ class DirectAdapter(chat.ProviderAdapter):
             size, work = len(content), partial(self._read_content, request, status, received, content)
         return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
 
-    def _assembly(self, request: LMRequest) -> Assembly:
-        """Return what reads the stream of a reply."""
-        return Assembly(answer_name(request))
-
-    def _completion(self, answer: Json) -> Json:
-        """Return an answer in the shape of the endpoint."""
-        return answer
-
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
         body = {**self._request_body(request), **(chat.STREAMING if streams else {})}
-        if self._base is None and "max_tokens" in body:
+        if self._settings.base is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return {"model": self._settings.model.partition("/")[2], **body, **self._settings.extra_body}
 
@@ -312,20 +282,9 @@ class DirectAdapter(chat.ProviderAdapter):
         """
         if (level := level_of(request)) is not None:
             return level
-        if self._base is None or not may_call(request):
+        if self._settings.base is None or not may_call(request):
             return "schema"
         return "calls" if self.drops_tools else "tool"
-
-    def _headers(self, key: SecretStr | None) -> dict[str, str]:
-        """Return the headers of a request."""
-        headers = {"content-type": "application/json", "user-agent": "synmod"}
-        if key is not None:
-            headers["authorization"] = f"Bearer {key.get_secret_value()}"
-        return headers | self._own_headers()
-
-    def _own_headers(self) -> dict[str, str]:
-        """Return the headers of the user by lower-case name."""
-        return {name.lower(): text for name, text in self._secrets.headers().items()}
 
     def _read_content(
         self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
@@ -334,13 +293,13 @@ class DirectAdapter(chat.ProviderAdapter):
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants
-            assembly = self._assembly(request)
+            assembly = Assembly(answer_name(request), self.wire.events())
             for _ in (*assembly.read(content), *assembly.end()):
                 pass
             return chat.read_stream(assembly, self._endpoint, request, received, self._secrets)
         if status < 300:
             with suppress(ValueError):
-                json = self._completion(read_json(content))
+                json = self.wire.answer(read_json(content))
                 return chat.read_body(self._endpoint, json, request, received, self._secrets)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
@@ -354,7 +313,6 @@ class DirectAdapter(chat.ProviderAdapter):
 class WireAdapter(DirectAdapter):
     """Sends requests in a form other than chat completions; what the price list knows of a model is heeded."""
 
-    wire: Wire
     runs_native_tools = True
     takes_media_in_results = True
     _entry: Mapping[str, Any] | None = None  # of the model, in the price list; empty if it is not there
@@ -391,32 +349,10 @@ class WireAdapter(DirectAdapter):
         cost = price.cost_usd(*tokens) + searches * rates.get("search_context_size_medium", 0.0)
         return replace(result, usage=replace(usage, cost_usd=cost))
 
-    @property
-    def path(self) -> str:
-        """The path of the endpoint, after the address of the API."""
-        return self.wire.path
-
-    @property
-    def _refused(self) -> Collection[str]:
-        return self.wire.refused
-
-    def _assembly(self, request: LMRequest) -> Assembly:
-        return Assembly(answer_name(request), self.wire.events())
-
-    def _completion(self, answer: Json) -> Json:
-        return self.wire.answer(answer)
-
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         body = {"model": self._settings.model.partition("/")[2], **self._request_body(request)}
         body["native_tools"] = request.native_tools
         return {**self.wire.body(body | ({"stream": True} if streams else {})), **self._settings.extra_body}
-
-    def _headers(self, key: SecretStr | None) -> dict[str, str]:
-        headers = {"content-type": "application/json", "user-agent": "synmod", **self.wire.headers}
-        name, scheme = self.wire.key_header
-        if key is not None:
-            headers[name] = f"{scheme}{key.get_secret_value()}"
-        return headers | self._own_headers()
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})

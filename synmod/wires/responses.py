@@ -256,8 +256,6 @@ _NOT_TAKEN: Final = "stop seed presence_penalty frequency_penalty logit_bias top
 
 RESPONSES: Final = Wire(
     path="/responses",
-    headers={},
-    key_header=("authorization", "Bearer "),
     body=responses_body,
     answer=completion_of,
     events=lambda: piece_of,

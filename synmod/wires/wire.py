@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from synmod.errors import RequestError
@@ -16,26 +17,26 @@ _DATA: Final = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 
 
 class Wire(NamedTuple):
-    """The form in which a provider takes requests and sends replies.
+    """The form in which a provider takes requests and sends replies; by default that of chat completions.
 
     Attributes:
-        path: The path after the base address.
+        path: The path after the base address; "" for that of the endpoint.
         headers: Further headers of each request.
         key_header: The header that carries the key, and what is written before the key.
         body: `body(chat)` returns the body for one of chat completions.
         answer: `answer(json)` returns a chat completion; what is not a reply is returned as it is.
         events: `events()` returns a function of the records of one stream: it returns a piece of a chat completion,
-            "[DONE]" behind the last one, or None.
+            "[DONE]" behind the last one, or None. Returns None where the records are such pieces.
         refused: Sampling parameters that the provider does not take.
     """
 
-    path: str
-    headers: Mapping[str, str]
-    key_header: tuple[str, str]
-    body: Callable[[Record], Record]
-    answer: Callable[[Json], Json]
-    events: Callable[[], Callable[[Json], Json]]
-    refused: frozenset[str]
+    path: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+    key_header: tuple[str, str] = ("authorization", "Bearer ")
+    body: Callable[[Record], Record] = lambda chat: chat
+    answer: Callable[[Json], Json] = lambda json: json
+    events: Callable[[], Callable[[Json], Json] | None] = lambda: None
+    refused: frozenset[str] = frozenset()
 
 
 def an_object(json: Json) -> Record:
