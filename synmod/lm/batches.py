@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
@@ -20,8 +21,8 @@ from weakref import WeakKeyDictionary
 
 from synmod import errors, scope
 from synmod.cache import key_of
-from synmod.leaves import Json, aio, current_clock, is_object, wall_time
-from synmod.wires import objects_in
+from synmod.leaves import Json, aio, current_clock, wall_time
+from synmod.wires import an_object, objects_in
 
 from .options import BatchJobs
 from .records import LMReply, LMRequest
@@ -50,15 +51,51 @@ class JobState(NamedTuple):
     fault: str = ""
 
 
-class OpenAIJobs:
-    """The batch API of OpenAI: a file of lines, a job of its own, files of results."""
+class BatchApi:
+    """The batch API of a provider.
 
-    most_bytes = 200 * 10**6
-    recovers = True
-    """Whether a job can be found by our name for it."""
+    Attributes:
+        path: The path of its jobs.
+        most_bytes: How many bytes of requests one job takes.
+        recovers: Whether a job can be found by our name for it.
+    """
+
+    path: str
+    most_bytes: int
+    recovers = False
 
     def __init__(self, adapter: DirectAdapter, window: str) -> None:
         self._adapter, self._window = adapter, window
+
+    async def cancel(self, job: str) -> None:
+        """Cancel a job."""
+        await self._adapter.fetch("POST", f"{self.path}/{job}/cancel", {})
+
+    async def find(self, name: str) -> str | None:  # noqa: ARG002  # by default a job has no name of ours
+        """Return the id of the job with our name; None if it is missing."""
+        return None
+
+    async def _ask(
+        self, method: str, path: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
+    ) -> dict[str, Any]:
+        """Return the object that the API answers.
+
+        Raises:
+            UnavailableError: The answer is not JSON.
+        """
+        answer = await self._adapter.fetch(method, path, data, content_type)
+        try:
+            return an_object(read_json(answer))
+        except ValueError as error:
+            raise errors.UnavailableError(f"the answer of the batch API is not JSON: {error}") from None
+
+
+class OpenAIJobs(BatchApi):
+    """The batch API of OpenAI: a file of lines, a job of its own, files of results."""
+
+    path = "/batches"
+    most_bytes = 200 * 10**6
+    recovers = True
 
     def line(self, name: str, body: str) -> bytes:
         """Return the line of a request."""
@@ -72,18 +109,17 @@ class OpenAIJobs:
         data = b"".join(
             [f"{fields}{head}\r\n\r\n".encode(), b"\n".join(lines.values()), f"\r\n--{boundary}--\r\n".encode()]
         )
-        file = await self._adapter.fetch("POST", "/files", data, f"multipart/form-data; boundary={boundary}")
+        file = await self._ask("POST", "/files", data, f"multipart/form-data; boundary={boundary}")
         job = {"endpoint": f"/v1{self._adapter.path}", "completion_window": self._window, "metadata": {"synmod": name}}
-        made = await self._adapter.fetch("POST", "/batches", {**job, "input_file_id": _object(file).get("id")})
-        return str(_object(made)["id"])
+        return str((await self._ask("POST", self.path, {**job, "input_file_id": file.get("id")}))["id"])
 
     async def find(self, name: str) -> str | None:
         """Return the id of the job with our name; None if it is missing."""
         after = ""
         while True:
-            page = _object(await self._adapter.fetch("GET", f"/batches?limit=100{after}"))
+            page = await self._ask("GET", f"{self.path}?limit=100{after}")
             for job in objects_in(page.get("data")):
-                if _object(job.get("metadata")).get("synmod") == name:
+                if an_object(job.get("metadata")).get("synmod") == name:
                     return str(job["id"])
             if not page.get("has_more") or not page.get("data"):
                 return None
@@ -91,35 +127,28 @@ class OpenAIJobs:
 
     async def look(self, job: str) -> JobState:
         """Return how a job is doing."""
-        state = _object(await self._adapter.fetch("GET", f"/batches/{job}"))
-        counts, status = _object(state.get("request_counts")), state.get("status")
+        state = await self._ask("GET", f"{self.path}/{job}")
+        counts, status = an_object(state.get("request_counts")), state.get("status")
         files = [state[name] for name in ("output_file_id", "error_file_id") if state.get(name)]
-        faults = objects_in(_object(state.get("errors")).get("data"))
+        faults = objects_in(an_object(state.get("errors")).get("data"))
         fault = "; ".join(str(fault.get("message")) for fault in faults[:3]) or f"the batch job is {status}"
         has_ended = status in ("completed", "failed", "expired", "cancelled")
         done, failed = (int(counts.get(name) or 0) for name in ("completed", "failed"))
         return JobState(has_ended, done, failed, tuple(f"/files/{file}/content" for file in files), fault)
 
-    async def cancel(self, job: str) -> None:
-        """Cancel a job."""
-        await self._adapter.fetch("POST", f"/batches/{job}/cancel", {})
-
     def result(self, line: Mapping[str, Any]) -> tuple[int, Json]:
         """Return the status and the body in a line of results."""
-        response = _object(line.get("response"))
+        response = an_object(line.get("response"))
         if response:
             return int(response.get("status_code") or 0), response.get("body")
         return 503, {"error": line.get("error")}
 
 
-class AnthropicJobs:
+class AnthropicJobs(BatchApi):
     """The batch API of Anthropic's messages."""
 
+    path = "/messages/batches"
     most_bytes = 256 * 10**6
-    recovers = False
-
-    def __init__(self, adapter: DirectAdapter, window: str) -> None:  # noqa: ARG002  # it has one
-        self._adapter = adapter
 
     def line(self, name: str, body: str) -> bytes:
         """Return the JSON of a request."""
@@ -128,45 +157,24 @@ class AnthropicJobs:
     async def create(self, lines: Mapping[str, bytes], name: str) -> str:  # noqa: ARG002  # there is no place for it
         """Create a job, and return its id."""
         data = b'{"requests":[' + b",".join(lines.values()) + b"]}"
-        return str(_object(await self._adapter.fetch("POST", "/messages/batches", data))["id"])
-
-    async def find(self, name: str) -> str | None:
-        """Return None: a job has no name of ours."""
+        return str((await self._ask("POST", self.path, data))["id"])
 
     async def look(self, job: str) -> JobState:
         """Return how a job is doing."""
-        state = _object(await self._adapter.fetch("GET", f"/messages/batches/{job}"))
-        counts = _object(state.get("request_counts"))
+        state = await self._ask("GET", f"{self.path}/{job}")
+        counts = an_object(state.get("request_counts"))
         failed = sum(int(counts.get(name) or 0) for name in ("errored", "canceled", "expired"))
         has_ended, done = state.get("processing_status") == "ended", int(counts.get("succeeded") or 0)
-        return JobState(has_ended, done, failed, (f"/messages/batches/{job}/results",), "the batch job has no result")
-
-    async def cancel(self, job: str) -> None:
-        """Cancel a job."""
-        await self._adapter.fetch("POST", f"/messages/batches/{job}/cancel", {})
+        return JobState(has_ended, done, failed, (f"{self.path}/{job}/results",), "the batch job has no result")
 
     def result(self, line: Mapping[str, Any]) -> tuple[int, Json]:
         """Return the status and the body in a line of results."""
-        result = _object(line.get("result"))
+        result = an_object(line.get("result"))
         if result.get("type") == "succeeded":
             return 200, result.get("message")
-        error = _object(_object(result.get("error")).get("error")) or {"type": result.get("type")}
+        error = an_object(an_object(result.get("error")).get("error")) or {"type": result.get("type")}
         status = {"invalid_request_error": 400, "authentication_error": 401, "rate_limit_error": 429}
         return status.get(str(error.get("type")), 503), {"error": error}
-
-
-def _object(json_value: Json | bytes) -> dict[str, Any]:
-    """Return a JSON object, also that of a body; empty for anything else.
-
-    Raises:
-        UnavailableError: A body is not JSON.
-    """
-    if isinstance(json_value, bytes):
-        try:
-            json_value = read_json(json_value)
-        except ValueError as error:
-            raise errors.UnavailableError(f"the answer of the batch API is not JSON: {error}") from None
-    return json_value if is_object(json_value) else {}
 
 
 @dataclass(eq=False)
@@ -174,6 +182,7 @@ class _Job:
     """A job: the lines that were collected for it, and what has become of it."""
 
     name: str
+    owner: _Owner
     part: Part | None = None
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
     size: int = 0
@@ -196,6 +205,17 @@ class _Job:
         return self.results is not None or self.fault is not None
 
 
+class _Owner:
+    """The jobs of an event loop, or of a journal."""
+
+    def __init__(self) -> None:
+        self.collecting: _Job | None = None
+        self.numbers = Counter[str]()  # content of a request -> how many equal ones there were
+        self.notes = 0  # jobs that the journal has
+        self.recorded: list[_Job] | None = None  # those of an earlier process; None until they are read
+        self.loading = asyncio.Lock()
+
+
 class BatchAdapter:
     """Sends requests in jobs, in the form of another adapter.
 
@@ -210,10 +230,7 @@ class BatchAdapter:
         self.name, self.version = adapter.name, adapter.version
         self.check, self.prepare, self.aclose = adapter.check, adapter.prepare, adapter.aclose
         self.runs_native_tools = getattr(adapter, "runs_native_tools", False)
-        self._open: dict[Any, _Job] = {}
-        self._numbers: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
-        self._recorded: WeakKeyDictionary[Any, list[_Job]] = WeakKeyDictionary()
-        self._loading: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+        self._owners: WeakKeyDictionary[Any, _Owner] = WeakKeyDictionary()
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request in a job, and return its reply.
@@ -247,20 +264,19 @@ class BatchAdapter:
         """Return the job of a request, and the name of its line: one that is recorded, else the one that collects."""
         body = json_text(self._adapter.line_of(request))
         journal: Any = None if part is None else getattr(part, "journal", part)
-        owner = asyncio.get_running_loop() if journal is None else journal
+        owner = self._owners.setdefault(asyncio.get_running_loop() if journal is None else journal, _Owner())
         content = key_of([getattr(part, "row", ""), self._adapter.url, request.sample, body])[:48]
-        numbers = self._numbers.setdefault(owner, {})
-        number = numbers[content] = numbers.get(content, -1) + 1
-        name = f"{content}-{number}"
+        name = f"{content}-{owner.numbers[content]}"
+        owner.numbers[content] += 1
         if part is not None:
-            for job in await self._recorded_jobs(journal, part):
+            for job in await self._recorded_jobs(owner, part):
                 if name in job.lines:
                     return job, name
-        line, job = self._api.line(name, body), self._open.get(owner)
+        line, job = self._api.line(name, body), owner.collecting
         if job is not None and job.size + len(line) >= self._api.most_bytes:
             self._close(job)
         if job is None or not job.is_open:
-            job = self._open[owner] = _Job(uuid.uuid4().hex, part)
+            job = owner.collecting = _Job(uuid.uuid4().hex, owner, part)
         job.lines[name], job.touched = line, current_clock().now()
         job.size += len(line) + 1
         if len(job.lines) >= self._jobs.max_requests:
@@ -270,27 +286,26 @@ class BatchAdapter:
     def _close(self, job: _Job) -> None:
         """Let no further call join a job."""
         job.is_open = False
-        self._open = {owner: other for owner, other in self._open.items() if other is not job}
+        if job.owner.collecting is job:
+            job.owner.collecting = None
 
-    async def _recorded_jobs(self, journal: Any, part: Part) -> list[_Job]:
-        """Return the jobs that a journal holds from an earlier process."""
-        async with self._loading.setdefault(journal, asyncio.Lock()):
-            if journal not in self._recorded:
-                jobs: list[_Job] = []
-                while (note := await part.read(f"batch/{len(jobs)}")) is not None:
-                    lines, sent_at = dict.fromkeys(note["lines"], b""), note["sent_at"]
-                    job = _Job(note["name"], part, lines, id=note.get("id"), sent_at=sent_at)
+    async def _recorded_jobs(self, owner: _Owner, part: Part) -> list[_Job]:
+        """Return the jobs that a journal holds from an earlier process.
+
+        One that was created and not recorded, because the process was killed between, is found by its name.
+        """
+        async with owner.loading:
+            if owner.recorded is None:
+                jobs, number = list[_Job](), 0
+                while (note := await part.read(f"batch/{number}")) is not None:
+                    lines = dict.fromkeys(note["lines"], b"")
+                    job = _Job(note["name"], owner, part, lines, id=note.get("id"), sent_at=note["sent_at"])
                     job.is_open, job.is_recorded = False, True
-                    jobs.append(job)
-                found = [job for job in jobs if job.id or await self._recover(job)]
-                self._recorded[journal] = found
-                self._numbers.setdefault(journal, {})["batch/"] = len(jobs)
-        return self._recorded[journal]
-
-    async def _recover(self, job: _Job) -> bool:
-        """Find a job that was created and not recorded, because the process was killed between."""
-        job.id = await self._api.find(job.name)
-        return job.id is not None
+                    job.id = job.id or await self._api.find(job.name)
+                    jobs += [job] if job.id else []
+                    number += 1
+                owner.recorded, owner.notes = jobs, number
+        return owner.recorded
 
     # -- the life of a job --------------------------------------------------------------------------------------------
 
@@ -348,10 +363,9 @@ class BatchAdapter:
         """Record a job in the journal of the calls; return the key of the note."""
         if job.part is None:
             return None
-        numbers = self._numbers.setdefault(getattr(job.part, "journal", job.part), {})
         if key is None:
-            number = numbers.get("batch/", 0)
-            numbers["batch/"], key = number + 1, f"batch/{number}"
+            key = f"batch/{job.owner.notes}"
+            job.owner.notes += 1
         await job.part.write(key, note)
         return key
 
@@ -390,10 +404,8 @@ class BatchAdapter:
 
 def _lines_of(content: bytes) -> list[dict[str, Any]]:
     """Return the objects in lines of JSON; what is not one is left out, as if it were missing."""
-    lines: list[dict[str, Any]] = []
+    values: list[Json] = []
     for line in content.splitlines():
         with suppress(ValueError):
-            value = read_json(line)
-            if is_object(value):
-                lines.append(value)
-    return lines
+            values.append(read_json(line))
+    return objects_in(values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from itertools import pairwise
@@ -19,7 +19,7 @@ from synmod.cache import key_of
 from synmod.data import Audio, Image
 from synmod.leaves import Json, aio, is_array, is_object
 from synmod.scope import Usage
-from synmod.wires import objects_in
+from synmod.wires import an_object, count_of, first_choice, objects_in
 
 from . import options, records
 from .failures import body_error, error_of, permanent_error
@@ -246,22 +246,21 @@ def reply_of(
 
     Source: OpenAI's chat completions, and what other servers make of them.
     """
-    choices = response.get("choices") if is_object(response) else None
-    choice = choices[0] if is_array(choices) and choices else None
-    answer = choice.get("message") if is_object(choice) else None
-    if not is_object(response) or not is_object(choice) or not is_object(answer):
+    choice = first_choice(response)
+    answer = choice.get("message")
+    if not is_object(response) or not is_object(answer):
         return None
-    specific: Json = answer.get("provider_specific_fields")
-    refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal") if is_object(specific) else None)
+    specific = an_object(answer.get("provider_specific_fields"))
+    refusal = text_of(answer.get("refusal")) or text_of(specific.get("refusal"))
     thought, text = ThinkingSplitter().part(text_of(answer.get("content")), is_last=True)
     text, calls = refusal or text, answer.get("tool_calls")
     if not calls and is_object(answer.get("function_call")):
         calls = [{"function": answer["function_call"]}]
-    calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
+    sent_calls: Any = tuple(calls) if is_array(calls) else ()  # read and checked by the call
     request_id = headers.get("x-request-id") or headers.get("request-id") or response.get("id")
     try:
         media = read_media(answer)
-        text = text or _transcript(answer)
+        text = text or text_of(an_object(answer.get("audio")).get("transcript"))
         before = turn_with_reasoning(_without_sound(answer), text)
     except ValueError as error:  # a stream may nest deeper than a body; media may be broken
         what = f"the reasoning or the media in the reply cannot be read: {error}"
@@ -269,7 +268,7 @@ def reply_of(
     return LMReply(
         text,
         message=before,
-        tool_calls=calls,
+        tool_calls=sent_calls,
         reasoning=read_reasoning(answer) or thought or None,
         finish_reason="refusal" if refusal else text_of(choice.get("finish_reason")) or None,
         usage=_usage(response, request, len(text)),
@@ -283,11 +282,10 @@ def reply_of(
 
 def _logprobs(json: Json) -> tuple[TokenLogprob, ...]:
     """Return the log probabilities of tokens; none of anything else."""
-    tokens = objects_in(json.get("content") if is_object(json) else None)
     return tuple(
         [
             TokenLogprob(text_of(token.get("token")), _number(token.get("logprob")), _top(token.get("top_logprobs")))
-            for token in tokens
+            for token in objects_in(an_object(json).get("content"))
         ]
     )
 
@@ -306,9 +304,8 @@ def _citations(json: Json, text: str) -> tuple[Citation, ...]:
     """Return the sources that annotations name."""
     citations: list[Citation] = []
     for note in objects_in(json):
-        source: Any = note.get("url_citation")
-        if is_object(source):
-            start, end = count_in(source, "start_index"), count_in(source, "end_index")
+        if source := an_object(note.get("url_citation")):
+            start, end = count_of(source, "start_index"), count_of(source, "end_index")
             url, title = (text_of(source.get(key)) or None for key in ("url", "title"))
             citations.append(Citation(text_of(source.get("text")) or text[start:end], url, title, start, end))
     return tuple(citations)
@@ -320,28 +317,22 @@ def read_media(answer: Mapping[str, Json]) -> tuple[Image | Audio, ...]:
     Raises:
         ValueError: One cannot be read.
     """
-    images, sound = objects_in(answer.get("images")), answer.get("audio")
     media: list[Image | Audio] = []
-    for part in images:
+    for part in objects_in(answer.get("images")):
         address = part.get("image_url")
         media.append(Image.from_url(text_of(address.get("url") if is_object(address) else address)))
-    if is_object(sound) and (data := text_of(sound.get("data"))):
+    sound = an_object(answer.get("audio"))
+    if data := text_of(sound.get("data")):
         media.append(Audio(media_type=f"audio/{sound.get('format') or 'wav'}", data=data, url=None))
     return tuple(media)
-
-
-def _transcript(answer: Mapping[str, Json]) -> str:
-    """Return what the sound of a message speaks."""
-    sound = answer.get("audio")
-    return text_of(sound.get("transcript")) if is_object(sound) else ""
 
 
 def _without_sound(answer: dict[str, Json]) -> dict[str, Json]:
     """Return a message as a conversation holds it: with the id of its sound alone, and without its images."""
     if "audio" not in answer and "images" not in answer:
         return answer
-    sound = answer.get("audio")
-    own: Json = {"id": sound["id"]} if is_object(sound) and sound.get("id") else None
+    key = an_object(answer.get("audio")).get("id")
+    own: Json = {"id": key} if key else None
     return {**answer, "audio": own, "images": None}
 
 
@@ -447,44 +438,21 @@ _COMPLETION: Final = ("completion_tokens", "output_tokens", "predicted_n")
 _CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_n")
 _WRITTEN: Final = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 _DETAILS: Final = tuple(f"{kind}_tokens_details" for kind in ("prompt", "completion", "input", "output"))
-_MOST_TOKENS: Final = 2**53
 
 
 def _usage(response: dict[str, Json], request: LMRequest, characters: int) -> Usage:
     """Return the tokens that the provider counted, under whatever name, else an estimate."""
-    own: Json = response.get("x_groq")
-    sources = (response.get("usage"), own.get("usage") if is_object(own) else None, response.get("timings"))
-    usage: Any = next(filter(is_object, sources), None) or {}
-    counts: dict[str, Json] = {**usage}
+    sources = (response.get("usage"), an_object(response.get("x_groq")).get("usage"), response.get("timings"))
+    counts: dict[str, Json] = {**an_object(next(filter(is_object, sources), None))}
     for name in _DETAILS:
-        if is_object(details := usage.get(name)):
-            counts |= details
-    prompt, completion = _count_of(counts, _PROMPT), _count_of(counts, _COMPLETION)
+        counts |= an_object(counts.get(name))
+    prompt, completion = count_of(counts, *_PROMPT), count_of(counts, *_COMPLETION)
     if not prompt and not completion:
         return records.estimate_usage(request, characters)
-    reasoning = count_in(counts, "reasoning_tokens")
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cached_tokens=_count_of(counts, _CACHED),
-        cache_write_tokens=_count_of(counts, _WRITTEN),
-        reasoning_tokens=reasoning,
+        cached_tokens=count_of(counts, *_CACHED),
+        cache_write_tokens=count_of(counts, *_WRITTEN),
+        reasoning_tokens=count_of(counts, "reasoning_tokens"),
     )
-
-
-def _count_of(counts: Mapping[str, Json], names: Iterable[str]) -> int:
-    """Return the first number of tokens under one of several names, else 0. Hot."""
-    for name in names:
-        if name in counts and (count := count_in(counts, name)):
-            return count
-    return 0
-
-
-def count_in(counts: Json, name: str) -> int:
-    """Return a number of tokens by name; 0 if it is missing, or no such number."""
-    count = counts.get(name) if is_object(counts) else None
-    try:
-        number = float(count) if isinstance(count, int | float | str) and count is not True else 0.0
-    except (OverflowError, ValueError):
-        return 0
-    return int(number) if 0 < number < _MOST_TOKENS else 0

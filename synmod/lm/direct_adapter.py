@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from synmod import errors
 from synmod.data import parse_json
-from synmod.leaves import Json, aio, is_array, is_object
-from synmod.wires import MESSAGES, PROVIDER_CONTENT, RESPONSES, Wire, is_in_grammar
+from synmod.leaves import Json, aio, is_array
+from synmod.wires import MESSAGES, PROVIDER_CONTENT, RESPONSES, Wire, an_object, count_of, is_in_grammar
 
 from . import chat_completions as chat, options
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
@@ -126,8 +126,7 @@ class DirectAdapter(chat.ProviderAdapter):
         turns: dict[str, Any] = {"model": self._settings.model.partition("/")[2], "messages": list(messages)}
 
         async def ask(path: str, body: Mapping[str, Any]) -> Any:
-            answer = parse_json(await self.fetch("POST", f"{root}{path}", body))
-            return answer if is_object(answer) else {}
+            return an_object(parse_json(await self.fetch("POST", f"{root}{path}", body)))
 
         if aio.backend() == "asyncio":
             with aio.deadline_scope(CONNECT_S), suppress(errors.ModelError, ValueError):
@@ -136,7 +135,7 @@ class DirectAdapter(chat.ProviderAdapter):
                     prompt = await ask("/apply-template", turns)
                     answer = await ask("/tokenize", {"content": prompt.get("prompt"), "add_special": True})
                     return len(answer["tokens"]) if is_array(answer.get("tokens")) and prompt.get("prompt") else None
-                return chat.count_in(answer, "count") or None
+                return count_of(answer, "count") or None
         return None
 
     async def _open(

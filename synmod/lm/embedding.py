@@ -11,10 +11,11 @@ from synmod.errors import BadReplyError, ConfigError, DataError, ModelError
 from synmod.leaves import Json, aio, check_seconds, checks_keywords, frozen_dict, is_array, is_object
 from synmod.registry import register_own
 from synmod.scope import NO_USAGE, Usage
+from synmod.wires import an_object, count_of
 
 from . import options, records
 from .call import ModelCall, call_model, join_equal_call, send_with_retries
-from .chat_completions import Endpoint, count_in
+from .chat_completions import Endpoint
 from .failures import message_in
 from .limits import Limit
 from .model import EmbeddedModels, SharedModel, model_of_kind, refuse_on_symbols
@@ -286,7 +287,7 @@ def _reply_of(
     response: Json, request: records.EmbeddingRequest, headers: Mapping[str, str]
 ) -> records.EmbeddingReply | ModelError:
     """Return the vectors of an answer, in the order of the texts; an error if they cannot be read."""
-    data = response.get("data") if is_object(response) else None
+    data = an_object(response).get("data")
     items: list[Any] = list(data) if is_array(data) else []
     rows = {str(item.get("index", at)): item.get("embedding") for at, item in enumerate(items) if is_object(item)}
     vectors = [_vector(rows.get(str(index))) for index in range(len(request.texts))]
@@ -295,7 +296,7 @@ def _reply_of(
         text = f"the provider answered without {len(request.texts)} vectors" + (f": {quoted}" if quoted else "")
         request_id = headers.get("x-request-id") or headers.get("request-id")
         return BadReplyError(text, reason="schema", status=200, provider_message=quoted, request_id=request_id)
-    counted = count_in(response.get("usage") if is_object(response) else None, "prompt_tokens")
+    counted = count_of(an_object(response).get("usage"), "prompt_tokens")
     tokens = counted or records.estimate_text(sum(map(len, request.texts)))
     return records.EmbeddingReply(tuple(vectors), Usage(prompt_tokens=tokens, estimated=not counted))
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from synmod import errors
 from synmod.data import parse_json
 from synmod.leaves import Json, is_array, is_object, mend, wall_time
+from synmod.wires import first_choice
 
 from . import options, records
 from .records import LMRequest
@@ -94,9 +95,8 @@ def error_of(json: Json) -> Json:
     json = _only_item(json)
     if not is_object(json):
         return None
-    choices = json.get("choices")
-    choice = choices[0] if is_array(choices) and choices else None
-    if (error := error_in(json)) or not is_object(choice):
+    choice = first_choice(json)
+    if (error := error_in(json)) or not choice:
         return error or None
     is_limited = end_of(choice.get("finish_reason")) in ("length", "content_filter")  # which is no error of the server
     return None if is_limited else choice.get("error") or None

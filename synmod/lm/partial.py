@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from synmod.leaves import Json, frozen_dict, frozen_list
+from synmod.leaves import Json, frozen_dict, frozen_list, is_object
 
 _DEEPEST: Final = 50
 LONGEST_NUMBER: Final = 1_000
@@ -63,7 +63,7 @@ class PartialJson:
         for container, key in reversed(self._open):
             if inner is _NOTHING:
                 inner = _frozen(container)
-            elif isinstance(container, dict):
+            elif is_object(container):
                 inner = frozen_dict({**container, key: inner})
             else:
                 inner = frozen_list([*container, inner])
@@ -103,10 +103,10 @@ class PartialJson:
         elif sign in "{[" and expected == "value" and len(self._open) < _DEEPEST:
             self._open.append(({}, "") if sign == "{" else ([], ""))
             self._next = "key?" if sign == "{" else "value?"
-        elif sign in "}]" and is_end and self._open and isinstance(self._open[-1][0], dict) is (sign == "}"):
+        elif sign in "}]" and is_end and self._open and is_object(self._open[-1][0]) is (sign == "}"):
             self._put(_frozen(self._open.pop()[0]))
         elif sign == "," and self._next == "comma":
-            self._next = "key" if isinstance(self._open[-1][0], dict) else "value"
+            self._next = "key" if is_object(self._open[-1][0]) else "value"
         elif sign == ":" and self._next == "colon":
             self._next = "value"
         elif expected == "value" and sign not in "{}[]:,":
@@ -143,7 +143,7 @@ class PartialJson:
             self._root = value
             return
         container, key = self._open[-1]
-        if isinstance(container, dict):
+        if is_object(container):
             container[key] = value
         else:
             container.append(value)
@@ -151,7 +151,7 @@ class PartialJson:
 
 def _frozen(container: Any) -> Json:
     """Return a copy of a plain container of frozen values."""
-    return frozen_dict(container) if isinstance(container, dict) else frozen_list(container)
+    return frozen_dict(container) if is_object(container) else frozen_list(container)
 
 
 class GrowingJson:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from synmod.leaves import Json, is_array, is_object, mend
-from synmod.wires import objects_in
+from synmod.wires import an_object, first_choice, objects_in
 
 from .records import LMChunk
 from .words import json_text
@@ -318,9 +318,8 @@ class Assembly:
         for key in _FIELDS:
             if value := record.get(key):
                 self._fields[key] = value
-        choices = record.get("choices")
-        choice = choices[0] if is_array(choices) and choices else None
-        if not is_object(choice) or choice.get("index") not in (None, 0, "0"):  # only the first is read
+        choice = first_choice(record)
+        if not choice or choice.get("index") not in (None, 0, "0"):  # only the first is read
             return None
         delta = choice.get("delta")
         if delta is None and not self._has_choice:  # some servers send the reply whole
@@ -331,8 +330,7 @@ class Assembly:
         self._choice_error = self._choice_error or choice.get("error")
         if choice.get("usage"):
             self._fields["usage"] = choice["usage"]
-        if is_object(logprobs := choice.get("logprobs")):
-            self._logprobs += objects_in(logprobs.get("content"))
+        self._logprobs += objects_in(an_object(choice.get("logprobs")).get("content"))
         return self._piece(delta) if is_object(delta) else None
 
     def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
@@ -493,8 +491,7 @@ class _Calls:
             piece: Some of id, name and arguments.
             place: Its place among the pieces of one record.
         """
-        function = piece.get("function")
-        function = function if is_object(function) else {}
+        function = an_object(piece.get("function"))
         index, key, name = piece.get("index"), piece.get("id") or None, text_of(function.get("name"))
         call = self._present(index, key)
         if call is None or (name and self._is_another(call, key, function, is_beside=index is None and place > 0)):

@@ -6,6 +6,9 @@ stream under way. Speed: one pass over a body. Must never know: models, connecti
 
 from .messages import MESSAGES, is_in_grammar
 from .responses import RESPONSES
-from .wire import PROVIDER_CONTENT, Wire, objects_in
+from .wire import PROVIDER_CONTENT, Wire, an_object, count_of, first_choice, objects_in
 
-__all__ = ["MESSAGES", "PROVIDER_CONTENT", "RESPONSES", "Wire", "is_in_grammar", "objects_in"]
+__all__ = [
+    "MESSAGES", "PROVIDER_CONTENT", "RESPONSES", "Wire", "an_object", "count_of", "first_choice", "is_in_grammar",
+    "objects_in",
+]

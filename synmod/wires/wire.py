@@ -13,6 +13,7 @@ Record: TypeAlias = dict[str, Any]
 PROVIDER_CONTENT: Final = "provider_content"
 """The key of an assistant turn with what the provider sent and wants back as it was: blocks, or items."""
 
+_MOST_TOKENS: Final = 2**53
 _DATA: Final = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 
 
@@ -49,16 +50,28 @@ def objects_in(json: Json) -> list[Record]:
     return [item for item in json if is_object(item)] if is_array(json) else []
 
 
+def first_choice(completion: Json) -> Record:
+    """Return the first choice of a chat completion, or of a piece of one; empty without one."""
+    choices = an_object(completion).get("choices")
+    return an_object(choices[0]) if is_array(choices) and choices else {}
+
+
 def text_in(record: Mapping[str, Any], key: str) -> str:
     """Return the text under a key, "" for anything else."""
     text = record.get(key)
     return text if isinstance(text, str) else ""
 
 
-def count_of(record: Mapping[str, Any], key: str) -> int:
-    """Return the number of tokens under a key, 0 for anything else."""
-    count = record.get(key)
-    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+def count_of(record: Json, *keys: str) -> int:
+    """Return the first number of tokens under some keys; 0 where there is none. Hot."""
+    for count in map(record.get, keys) if is_object(record) else ():
+        try:
+            number = float(count) if isinstance(count, int | float | str) and count is not True else 0.0
+        except (OverflowError, ValueError):
+            continue
+        if 0 < number < _MOST_TOKENS:
+            return int(number)
+    return 0
 
 
 def parts_of(content: Json) -> Sequence[Record]:
