@@ -248,14 +248,12 @@ async def call_model(
             notify(listeners, scope.LMBegin(*place_of(call.frame, call.phase), request, request.model))
         streams = [stream for stream in STREAMS.get() if stream.is_read_here]
         if streams and isinstance(request, LMRequest):
-            call.relay = Relay(
-                streams, request, listeners, place_of(call.frame, call.phase), call.clock, call.exclude_time
-            )
+            call.relay = Relay(call, streams, request, listeners)
         check_deadline(call.frame or "", call.ambient)
         await aio.checkpoint()  # so that every call can be cancelled, even one that never waits
         reply = await work(call, request)
         if call.relay is not None:
-            reply = cast("R", await call.relay.finish(cast("LMReply", reply), call.started))
+            reply = cast("R", await call.relay.finish(cast("LMReply", reply)))
         if isinstance(reply, LMReply) and reply.message is not None:
             records.set_author(reply.message, model.settings.server)
         usage = reply.usage

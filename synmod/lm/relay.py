@@ -15,23 +15,25 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Self, cast, overload
 
 from typing_extensions import TypeVar
 
 from synmod.data import ToolCall
 from synmod.errors import ArgumentError, RunError
-from synmod.leaves import Clock, Json, aio, close_generator, set_in_block
-from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Place, Usage, notify
+from synmod.leaves import Json, aio, close_generator, set_in_block
+from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Usage, notify, place_of
 
 from .partial import LONGEST_NUMBER, GrowingJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
+
+if TYPE_CHECKING:
+    from .call import ModelCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item", default=LMChunk)
 R = TypeVar("R")
-ExcludeTime: TypeAlias = Callable[[float], AbstractContextManager[None]]
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -153,13 +155,13 @@ class stream(Generic[T, Item]):  # noqa: N801  # read as a word: `async with sm.
             self._room.wake()
         return item
 
-    async def put(self, chunk: LMChunk, clock: Clock, exclude_time: ExcludeTime) -> None:
+    async def put(self, chunk: LMChunk, call: ModelCall) -> None:
         """Deliver a piece once the previous one was read; do nothing if the reader has left the block. Hot."""
         if self._is_full:
-            began = clock.now()
+            began = call.clock.now()
             await aio.checkpoint()  # a reader that keeps up takes its turn
-            if self._is_full or clock.now() - began > _TURN_S:
-                with exclude_time(began):
+            if self._is_full or call.clock.now() - began > _TURN_S:
+                with call.exclude_time(began):
                     while self._is_full:
                         await self._room.wait()
         if self._is_open:
@@ -218,19 +220,7 @@ class _Events(Hook):
     """Passes events on to a stream."""
 
     def __init__(self, add: Callable[[Event], None]) -> None:
-        self._add = add
-
-    def on_call_begin(self, event: CallBegin) -> None:
-        """Pass it on."""
-        self._add(event)
-
-    def on_call_end(self, event: CallEnd) -> None:
-        """Pass it on."""
-        self._add(event)
-
-    def on_emit(self, event: Emitted) -> None:
-        """Pass it on."""
-        self._add(event)
+        vars(self).update(dict.fromkeys(("on_call_begin", "on_call_end", "on_emit"), add))
 
 
 _TURN_S: Final = 1e-4  # less of a reader's time is not worth the arithmetic
@@ -281,12 +271,10 @@ class Relay:
     """Receives the reply of one streamed call, and delivers each piece once to hooks and streams.
 
     Args:
-        streams: The streams that read the call.
-        request: The request of the call.
+        call: The call.
+        streams: The streams that read it.
+        request: Its request.
         listeners: The hooks to notify.
-        place: The fields that every record of the call begins with.
-        clock: The clock of the call.
-        exclude_time: `exclude_time(began)` stops the time of the call from then to the end of a block.
 
     Attributes:
         first_chunk_at: When the first piece was delivered; None before.
@@ -294,16 +282,10 @@ class Relay:
     """
 
     def __init__(
-        self,
-        streams: list[stream[Any, Any]],
-        request: LMRequest,
-        listeners: tuple[Hook, ...],
-        place: Place,
-        clock: Clock,
-        exclude_time: ExcludeTime,
+        self, call: ModelCall, streams: list[stream[Any, Any]], request: LMRequest, listeners: tuple[Hook, ...]
     ) -> None:
-        self._streams, self._request, self._listeners, self._place = streams, request, listeners, place
-        self._clock, self._untimed = clock, exclude_time
+        self._call, self._streams, self._request, self._listeners = call, streams, request, listeners
+        self._place = place_of(call.frame, call.phase)
         self._shown = (0, 0)  # characters of the text and of the reasoning
         self._text = ""  # of the pieces
         schema = request.schema
@@ -359,7 +341,7 @@ class Relay:
             partial_json = partial(self._json.at, self._json.add(text))
         return self._next(text, piece.reasoning, partial_json) if text or piece.reasoning else None
 
-    async def finish(self, reply: LMReply, started: float) -> LMReply:
+    async def finish(self, reply: LMReply) -> LMReply:
         """Deliver the rest of a complete, valid reply as the last piece; return it with the time of the first one.
 
         Its value may be another than what was shown, such as that of a draft before the answer.
@@ -369,13 +351,13 @@ class Relay:
         of_text, of_reasoning = self._shown
         last = self._next(reply.text[of_text:], (reply.reasoning or "")[of_reasoning:])
         await self._deliver(replace(last, tool_calls=reply.tool_calls, partial=reply.json, done=True))
-        return replace(reply, first_chunk_s=None if self.first_chunk_at is None else self.first_chunk_at - started)
+        return replace(reply, first_chunk_s=self.first_chunk_at and self.first_chunk_at - self._call.started)
 
     def _next(self, text: str, reasoning: str, partial_json: Callable[[], Json] | None = None) -> LMChunk:
         """Return the next piece."""
         self._shown = self._shown[0] + len(text), self._shown[1] + len(reasoning)
         if self.first_chunk_at is None:
-            self.first_chunk_at = self._clock.now()
+            self.first_chunk_at = self._call.clock.now()
         chunk = LMChunk(text, reasoning, path=self._place[2], call_id=self._place[0])
         return chunk if partial_json is None else with_partial(chunk, partial_json)
 
@@ -384,7 +366,7 @@ class Relay:
         if self._listeners:
             notify(self._listeners, LMChunkEvent(*self._place, self._request, self._request.model, chunk))
         for stream in self._streams:
-            await stream.put(chunk, self._clock, self._untimed)
+            await stream.put(chunk, self._call)
 
 
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
