@@ -7,6 +7,7 @@ process. Must never know: a module, a program, a network.
 
 from .hashing import HashAdapter
 from .nearest import FORMATS, NearestAdapter, within
+from .prompts import json_or_none
 from .rules import RulesAdapter
 
-__all__ = ["FORMATS", "HashAdapter", "NearestAdapter", "RulesAdapter", "within"]
+__all__ = ["FORMATS", "HashAdapter", "NearestAdapter", "RulesAdapter", "json_or_none", "within"]

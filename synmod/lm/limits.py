@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from typing import Any, Final
+from typing import Final
 
 from synmod.errors import ConfigError, RequestError
 from synmod.leaves import aio, check_int, checks_keywords, current_clock
@@ -200,16 +200,3 @@ async def _wait_for_signal(signal: aio.Signal, seconds: float) -> None:
             group.start_soon(wake)
         await signal.wait()
         group.cancel()
-
-
-def limit_from(limit: Any) -> Limit | None:
-    """Return a limit; an int limits the requests at once.
-
-    Raises:
-        ConfigError: It is neither a Limit nor a whole number above 0.
-    """
-    if limit is None or isinstance(limit, Limit):
-        return limit
-    if type(limit) is not int:
-        raise ConfigError(f"limit is {limit!r:.100}; write sm.Limit(rpm=...), or a number of requests at once.")
-    return Limit(concurrency=limit)

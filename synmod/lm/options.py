@@ -32,7 +32,7 @@ from synmod.leaves import (
     without_secrets,
 )
 
-from .limits import Limit, limit_from
+from .limits import Limit
 
 
 class Sampling(TypedDict, total=False):
@@ -234,21 +234,6 @@ def _base_of_environment(provider: str) -> str | None:
         raise ConfigError(f"the environment variable {name} {error}.") from None
 
 
-def cache_from(cache: Any) -> Cache | None:
-    """Return a cache: True means `.synmod/cache.db` in the working folder, a path for its file, False for none.
-
-    Raises:
-        ConfigError: It is none of these.
-    """
-    if cache is None or cache is False or isinstance(cache, Cache):
-        return cache or None
-    if cache is True:
-        return Cache(os.path.join(".synmod", "cache.db"))
-    if isinstance(cache, str) or hasattr(cache, "__fspath__"):
-        return Cache(cache)
-    raise ConfigError(f"cache is {cache!r:.100}; write True, the path of a file, or a Cache, sm.Cache(...).")
-
-
 @dataclass(frozen=True)
 class BatchJobs:
     """How calls become jobs of a provider's batch API: `LanguageModel(..., batch=BatchJobs())`.
@@ -282,19 +267,34 @@ class BatchJobs:
             raise ConfigError(f"BatchJobs: window is {self.window!r:.20}; providers work within '24h'.")
 
 
-def batch_from(batch: Any) -> BatchJobs | None:
-    """Return how calls become jobs: as given, or by default for True; None for no jobs.
+def _reader(name: str, kind: type, form: str, make: Callable[[Any], Any]) -> BeforeValidator:
+    """Return what reads a keyword: None and False for none, an instance as it is, anything else by `make`."""
 
-    Raises:
-        ConfigError: It is something else.
-    """
-    if batch is None or batch is False or isinstance(batch, BatchJobs):
-        return batch or None
-    if batch is True:
-        return BatchJobs()
-    raise ConfigError(f"batch is {batch!r:.100}; write True, or sm.BatchJobs(...).")
+    def read(value: Any) -> Any:
+        made = value if value is None or value is False or isinstance(value, kind) else make(value)
+        if made is None and value is not None:
+            raise ConfigError(f"{name} is {value!r:.100}; write {form}.")
+        return made or None
+
+    return BeforeValidator(read)
 
 
+def _cache_at(place: Any) -> Cache | None:
+    """Return the cache at a path; that of the working folder for True."""
+    is_path = isinstance(place, str) or hasattr(place, "__fspath__")
+    return Cache(os.path.join(".synmod", "cache.db") if place is True else place) if place is True or is_path else None
+
+
+_CACHE: Final = _reader("cache", Cache, "True, the path of a file, or a Cache, sm.Cache(...)", _cache_at)
+_BATCH: Final = _reader(
+    "batch", BatchJobs, "True, or sm.BatchJobs(...)", lambda batch: BatchJobs() if batch is True else None
+)
+_LIMIT: Final = _reader(
+    "limit",
+    Limit,
+    "sm.Limit(rpm=...), or a number of requests at once",
+    lambda limit: Limit(concurrency=limit) if type(limit) is int else None,
+)
 Seconds: TypeAlias = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Rate: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
@@ -318,10 +318,10 @@ class Settings(BaseModel):
     structured: Structured | None = None
     price: Annotated[tuple[Rate, ...], Field(min_length=2, max_length=4)] | None = None
     prompt_cache: Literal[True, "1h"] | None = None
-    batch: Annotated[BatchJobs | None, BeforeValidator(batch_from)] = None
+    batch: Annotated[BatchJobs | None, _BATCH] = None
     adapter: Any = None
-    limit: Annotated[Limit | None, BeforeValidator(limit_from)] = None
-    cache: Annotated[Cache | None, BeforeValidator(cache_from)] = None
+    limit: Annotated[Limit | None, _LIMIT] = None
+    cache: Annotated[Cache | None, _CACHE] = None
     defaults: Annotated[Any, Field(default=frozen({}))]
     batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
     dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None

@@ -561,13 +561,10 @@ class LMReply:
         """Return the JSON object or array of the reply."""
         if is_object(self.json) or is_array(self.json):
             return self.json
-        content, remedy = f"the {type(self.json).__name__} {self.json!r:.80}", "read reply.json"
+        what = f"the {type(self.json).__name__} {self.json!r:.80}: read reply.json"
         if self.json is None:
-            content, remedy = (
-                "text, since the call had no schema",
-                "read reply.text, or write await lm(..., schema=...)",
-            )
-        raise DataError(f"reply[{key!r}]: the reply is {content}: {remedy}.")
+            what = "text, since the call had no schema: read reply.text, or write await lm(..., schema=...)"
+        raise DataError(f"reply[{key!r}]: the reply is {what}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -638,9 +635,10 @@ _TEXT_REPLY: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("reasoning", "finish_reason", "request_id"), (str, NoneType)),
     **dict.fromkeys(("logprobs", "media", "citations"), (tuple,)),
 }
-_CHUNK: Final[Mapping[str, Any]] = {"text": str, "reasoning": str, "tool_calls": (tuple, list)}
-_ANY_VALUES: Final = attrgetter(*_ANY_REPLY)
-_TEXT_VALUES: Final = attrgetter(*_TEXT_REPLY)
+_CHUNK: Final = {
+    **dict.fromkeys(("text", "reasoning"), (str, 'a str, "" for nothing')),
+    "tool_calls": ((tuple, list), "a tuple"),
+}
 _COUNTS: Final = attrgetter(
     "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens"
 )
@@ -653,11 +651,10 @@ def check_reply(reply: LMReply | EmbeddingReply, where: str) -> None:
     Raises:
         TypeError: One is of another type. Begins with `where`, and names it.
     """
-    types, values = (_TEXT_REPLY, _TEXT_VALUES) if isinstance(reply, LMReply) else (_ANY_REPLY, _ANY_VALUES)
-    if not all(map(isinstance, values(reply), types.values())):
-        name = next(name for name, kinds in types.items() if not isinstance(getattr(reply, name), kinds))
-        expected = " or ".join("None" if kind is NoneType else kind.__name__ for kind in types[name])
-        raise _wrong_field(reply, name, expected, where)
+    for name, kinds in (_TEXT_REPLY if isinstance(reply, LMReply) else _ANY_REPLY).items():
+        if not isinstance(getattr(reply, name), kinds):
+            expected = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+            raise _wrong_field(reply, name, expected, where)
     counts = _COUNTS(reply.usage)
     if not all(map(isinstance, counts, repeat(int))) or min(counts) < 0 or max(counts) >= _MOST_TOKENS:
         raise _wrong_field(reply, "usage", "numbers of tokens", where)
@@ -680,11 +677,8 @@ def check_chunk(chunk: Any, where: str) -> None:
     """
     if not isinstance(chunk, LMChunk):
         raise TypeError(f"{where} {chunk!r:.200}, wanted an LMChunk.")
-    if type(chunk.text) is str and type(chunk.reasoning) is str and type(chunk.tool_calls) is tuple:
-        return
-    for name, kind in _CHUNK.items():
+    for name, (kind, expected) in _CHUNK.items():
         if not isinstance(value := getattr(chunk, name), kind):
-            expected = "a tuple" if name == "tool_calls" else 'a str, "" for nothing'
             raise TypeError(f"{where} an LMChunk whose {name} is {value!r:.100}, wanted {expected}.")
 
 

@@ -41,26 +41,27 @@ class DoubleAdapter:
         """Answer one request, without a wait if nothing is async."""
         self.requests.append(request)
         if self.latency_s:
-            return self._later(request)
+            return self._later(self._item(request), request)
         item = self.answer(request)
-        return self._later(request, item) if hasattr(item, "__await__") else reply_of(item, request)
+        return self._later(item, request) if hasattr(item, "__await__") else reply_of(item, request)
 
     async def stream(self, request: LMRequest) -> AsyncGenerator[LMChunk | LMReply]:
         """Answer one request with the pieces of a list of `LMChunk`, else with the reply as a whole."""
         self.requests.append(request)
-        if self.latency_s:
-            await aio.sleep(self.latency_s)
-        item: Any = self.answer(request)
-        item = await item if hasattr(item, "__await__") else item
+        item = await self._item(request)
         for piece in item if _is_stream(item) else [item]:
             yield piece if isinstance(piece, LMChunk) else reply_of(piece, request)
 
-    async def _later(self, request: LMRequest, item: Any = None) -> LMReply:
-        """Answer after the latency, or with the result of an async function."""
+    async def _item(self, request: LMRequest) -> Any:
+        """Return the item for a request, after the latency."""
         if self.latency_s:
             await aio.sleep(self.latency_s)
-            item = self.answer(request)
-        return reply_of(await item if hasattr(item, "__await__") else item, request)
+        item: Any = self.answer(request)
+        return await item if hasattr(item, "__await__") else item
+
+    async def _later(self, item: Awaitable[Any], request: LMRequest) -> LMReply:
+        """Return the reply for an item to come."""
+        return reply_of(await item, request)
 
 
 class Double(LanguageModel):

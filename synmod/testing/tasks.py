@@ -1,6 +1,6 @@
 """Tasks with a known optimum, for measuring optimizers: deterministic, and sensitive to the text of the prompts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -102,10 +102,17 @@ class RuleReward(Reward):
     async def call(self, y_pred: Any) -> scope.Feedback:  # pyright: ignore[reportIncompatibleMethodOverride]  (by name)
         """Return score and parts."""
         missing = {str(stage): rule for stage, rule in enumerate(y_pred["missing"]) if rule}
-        right = not missing
-        if _share(self.seed, y_pred["read"], y_pred["row"]) < self.noise:
-            right = not right
-        return scope.Feedback(float(right), parts={stage: f"missing: {rule}" for stage, rule in missing.items()})
+        is_flipped = _share(self.seed, y_pred["read"], y_pred["row"]) < self.noise
+        return scope.Feedback(
+            float((not missing) != is_flipped), parts={stage: f"missing: {rule}" for stage, rule in missing.items()}
+        )
+
+
+class Revision(data.DataModel):
+    """A better value, and why it is better."""
+
+    reason: str
+    value: str
 
 
 @registry.register_own()
@@ -123,16 +130,7 @@ class RuleProposer(module.Module):
         if lines and draw.random() < 0.2:
             lines.pop(int(draw.random() * len(lines)))
         lines += [f"{rule[:-1]}?" if draw.random() < 0.3 else rule for rule in new]
-        answer = {"reason": "the records name them", "value": "\n".join(["Work by these rules.", *lines])}
-        return data.JsonDataModel(answer, schema=_ANSWER)
-
-
-_ANSWER: Final = {
-    "type": "object",
-    "properties": {"reason": {"type": "string"}, "value": {"type": "string"}},
-    "required": ["reason", "value"],
-    "additionalProperties": False,
-}
+        return Revision(reason="the records name them", value="\n".join(["Work by these rules.", *lines]))
 
 
 def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0, seed: int = 0) -> Task:  # noqa: N802
@@ -156,30 +154,18 @@ def RuleTask(stages: int = 2, rules: int = 4, rows: int = 40, noise: float = 0.0
     Source: the synthetic tasks on which prompt optimizers are compared.
     """
     names = [[f"rule {chr(97 + stage)}{number}" for number in range(rules)] for stage in range(stages)]
-    program = Sequential(
-        [
-            Input(Case),
-            *(
-                blocks.Generator(
-                    Case,
-                    instructions="Work by these rules.",
-                    layout="tags",
-                    language_model=FunctionLM(_Stage(stage, seed)),
-                )
-                for stage in range(stages)
-            ),
-        ],
-        name="rule_task",
-    )
-    splits: list[list[Example]] = []
-    for split in _SPLITS:
+    options: dict[str, Any] = {"instructions": "Work by these rules.", "layout": "tags"}
+    models = [FunctionLM(_Stage(stage, seed)) for stage in range(stages)]
+    generators = [blocks.Generator(Case, language_model=model, **options) for model in models]
+
+    def rows_of(split: str) -> Iterator[Example]:
         draw = leaves.rng(seed, 0, f"rows/{split}")
-        examples: list[Example] = []
         for number in range(rows):
-            needs = [draw.sample(stage, int(draw.random() * 3)) for stage in names]
-            row = f"{split}-{number}"
-            examples.append(Example(row, {"row": row, "needs": needs, "missing": [], "read": ""}))
-        splits.append(examples)
+            row, needs = f"{split}-{number}", [draw.sample(stage, int(draw.random() * 3)) for stage in names]
+            yield Example(row, {"row": row, "needs": needs, "missing": [], "read": ""})
+
+    program = Sequential([Input(Case), *generators], name="rule_task")
+    splits = [[*rows_of(split)] for split in _SPLITS]
     return Task(program, *splits, reward=RuleReward(noise, seed), seed=seed, optimum=1.0, proposer=RuleProposer())
 
 
@@ -258,10 +244,8 @@ class ChoiceReward(Reward):
         chosen = y_pred["chosen"]
         tables = _qualities(self.dimensions, self.choices, self.interaction, self.seed)
         quality = _TOP + sum(table[tuple(chosen[2 * at : 2 * at + 2])] for at, table in enumerate(tables))
-        right = _share_right(quality) >= y_pred["difficulty"]
-        if _share(self.seed, y_pred["row"], *chosen) < self.noise:
-            right = not right
-        return float(right)
+        is_right = _share_right(quality) >= y_pred["difficulty"]
+        return float(is_right != (_share(self.seed, y_pred["row"], *chosen) < self.noise))
 
 
 def _share_right(quality: float) -> float:
@@ -296,16 +280,15 @@ def ChoiceTask(  # noqa: N802
     modules = [Chooser(pair=at + 1 < dimensions) for at in range(0, dimensions, 2)]
     program = Sequential([Input(Vote), *modules], name="choice_task")
     texts = [f"choice {number}" for number in range(1, choices)]
-    splits: list[list[Example]] = []
-    for split in _SPLITS:
+
+    def rows_of(split: str) -> Iterator[Example]:
         draw = leaves.rng(seed, 0, f"rows/{split}")
         levels = [(number + draw.random()) / rows for number in range(rows)]
-        splits.append(
-            [
-                Example(f"{split}-{number}", {"row": f"{split}-{number}", "difficulty": level, "chosen": []})
-                for number, level in enumerate(draw.sample(levels, rows))
-            ]
-        )
+        for number, level in enumerate(draw.sample(levels, rows)):
+            row = f"{split}-{number}"
+            yield Example(row, {"row": row, "difficulty": level, "chosen": []})
+
+    splits = [[*rows_of(split)] for split in _SPLITS]
     return Task(
         program,
         *splits,
@@ -388,9 +371,8 @@ def tickets(seed: int = 0) -> Task:
         while "{" in text:
             text = text.format_map(words)
         texts.setdefault(text, desk)
-    rows = [
-        Example(f"ticket-{number}", {"text": text}, {"desk": desk}) for number, (text, desk) in enumerate(texts.items())
-    ]
+    pairs = enumerate(texts.items())
+    rows = [Example(f"ticket-{number}", {"text": text}, {"desk": desk}) for number, (text, desk) in pairs]
     draw.shuffle(rows)
     program = Sequential([Input(Request), blocks.Generator(Desk, language_model="embedded/nearest")], name="tickets")
     return Task(program, rows[:60], rows[60:100], rows[100:], reward=ExactMatch(), seed=seed, optimum=1.0)

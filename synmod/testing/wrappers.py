@@ -4,14 +4,14 @@ import difflib
 import os
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from synmod import cache, data, errors, leaves, scope
+from synmod import cache, data, embedded, errors, leaves, scope
 from synmod.lm import LanguageModel, LMReply, LMRequest, extras_from, extras_of, message, model_from, request_content
 
 from .models import SchemaLM, Standing
@@ -328,42 +328,33 @@ def _spoil(kind: str, reply: LMReply, schema: data.Schema | None, random: Random
     elif kind == "prose":
         text = f"Sure, here is what you asked for:\n\n{text}\n\nIs there anything else that I can do for you?"
     else:
-        holder: list[leaves.Json] = [_read(text)]
-        (_poison if kind == "adversarial" else _forbid)(holder, lambda json: data.is_valid(schema, json), random)
-        text = data.dump_json(holder[0])
+        change = _poison if kind == "adversarial" else _forbid
+        text = data.dump_json(change(embedded.json_or_none(text), lambda json: data.is_valid(schema, json), random))
     return reply if text == reply.text else replace(reply, text=text, message=None)
 
 
-def _read(text: str) -> leaves.Json:
-    """Return the JSON of a reply; None if it is not JSON."""
-    try:
-        return leaves.parse_json(text)
-    except ValueError:
-        return None
-
-
-def _forbid(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
-    """Replace the value in `holder` by an invalid one: a field less, a field of another type, or another value."""
-    json: leaves.Json = holder[0]
+def _forbid(json: leaves.Json, is_allowed: Callable[[leaves.Json], bool], random: Random) -> leaves.Json:
+    """Return an invalid value: with a field less, or one of another type, or another value."""
     near: list[leaves.Json] = []
-    unlike: list[leaves.Json] = [{}, [], "wrong", -1, None]
     if leaves.is_object(json):
         near = [{key: part for key, part in json.items() if key != name} for name in json]
         near += [{**json, name: [[part]]} for name, part in json.items()]
+    unlike: list[leaves.Json] = [{}, [], "wrong", -1, None]
     wrong = [value for value in near if not is_allowed(value)] or [value for value in unlike if not is_allowed(value)]
-    holder[0] = random.choice(wrong or [json])
+    return random.choice(wrong or [json])
 
 
-def _poison(holder: list[leaves.Json], is_allowed: Callable[[leaves.Json], bool], random: Random) -> None:
-    """Replace each string in the value of `holder` by a hostile text, where the schema allows any text."""
+def _poison(json: leaves.Json, is_allowed: Callable[[leaves.Json], bool], random: Random) -> leaves.Json:
+    """Return a value with a hostile text in place of each string, where the schema allows any text."""
+    holder: list[leaves.Json] = [json]
     pending: list[dict[Any, Any] | list[Any]] = [holder]
     while pending:
         nest = pending.pop()
-        pairs: Iterable[tuple[Any, Any]] = nest.items() if isinstance(nest, dict) else enumerate(nest)
-        for key, part in list(pairs):
+        for key, part in [*(nest.items() if isinstance(nest, dict) else enumerate(nest))]:
             if isinstance(part, str):
                 nest[key] = random.choice(_HOSTILE)
                 if not is_allowed(holder[0]):
                     nest[key] = part
             elif leaves.is_object(part) or leaves.is_array(part):
                 pending.append(part)
+    return holder[0]
