@@ -104,11 +104,10 @@ class OpenAIJobs(BatchApi):
     async def create(self, lines: Mapping[str, bytes], name: str) -> str:
         """Create a job with our name, and return its id."""
         boundary = uuid.uuid4().hex
-        fields = f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
-        head = 'Content-Disposition: form-data; name="file"; filename="batch.jsonl"\r\nContent-Type: application/jsonl'
-        data = b"".join(
-            [f"{fields}{head}\r\n\r\n".encode(), b"\n".join(lines.values()), f"\r\n--{boundary}--\r\n".encode()]
-        )
+        part = f"--{boundary}\r\nContent-Disposition: form-data; name="
+        head = f'{part}"purpose"\r\n\r\nbatch\r\n{part}"file"; filename="batch.jsonl"'
+        head += "\r\nContent-Type: application/jsonl\r\n\r\n"
+        data = b"".join([head.encode(), b"\n".join(lines.values()), f"\r\n--{boundary}--\r\n".encode()])
         file = await self._ask("POST", "/files", data, f"multipart/form-data; boundary={boundary}")
         job = {"endpoint": f"/v1{self._adapter.path}", "completion_window": self._window, "metadata": {"synmod": name}}
         return str((await self._ask("POST", self.path, {**job, "input_file_id": file.get("id")}))["id"])

@@ -179,9 +179,8 @@ class ModelCall:
             error.text = scrub(error.text)
             error.errors = tuple((scrub(pointer), scrub(problem)) for pointer, problem in error.errors)
         module = "" if self.frame is None else f"module: {with_label(self.path, self.frame.name)}   "
-        error.ending = "\n  ".join(
-            ["", *filter(None, [self.no_retry_reason]), f"{module}requests sent: {self.requests}"]
-        )
+        lines = [*filter(None, [self.no_retry_reason]), f"{module}requests sent: {self.requests}"]
+        error.ending = "".join(f"\n  {line}" for line in lines)
         room = _MOST_BYTES - len(f"{error.model}: {error.ending}".encode(errors="replace"))
         error.args = (shorten(scrub(str(error.args[0]) if error.args else ""), max(room, 500)),)
 
@@ -431,10 +430,9 @@ async def request_valid_reply(call: ModelCall, request: LMRequest) -> LMReply:
         else:
             faults = [f"- {pointer or '(root)'}: {problem}" for pointer, problem in problems]
             text = "\n  ".join([_FAULTS[reason], *faults, *_hints(call, request, reply, reason)])
-            request_id = reply.request_id
-            raise errors.BadReplyError(
-                text, text=replies.quote(reply), errors=problems, reason=reason, request_id=request_id
-            )
+            error = errors.BadReplyError(text, text=replies.quote(reply), errors=problems, reason=reason)
+            error.request_id = reply.request_id
+            raise error
 
 
 def _hints(call: ModelCall, request: LMRequest, reply: LMReply, reason: str) -> Iterator[str]:
@@ -466,12 +464,10 @@ async def send_with_retries(call: ModelCall, request: LMRequest | records.Embedd
     Raises:
         ModelError: A permanent failure; or the last transient one, when no attempt is left or the wait is too long.
     """
-    failures = 0
+    failures, send = 0, send_within_budgets if call.model.limit is None else send_within_limit
     while True:
         try:
-            reply = await (
-                send_within_budgets(call, request) if call.model.limit is None else send_within_limit(call, request)
-            )
+            reply = await send(call, request)
         except errors.ModelError as error:
             seconds = _pause(call, error, failures)
             if seconds is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from functools import partial
 from itertools import pairwise
@@ -61,9 +61,7 @@ _STRICT: Final = (
     "maxItems maximum minItems minimum multipleOf pattern properties required title type"
 )
 _STRICT_KEYWORDS: Final = frozenset(_STRICT.split())
-_STRICT_FORMATS: Final = frozenset(
-    {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
-)
+_STRICT_FORMATS: Final = frozenset("date date-time duration email hostname ipv4 ipv6 time uuid".split())  # noqa: SIM905
 _STRICT_MOST: Final = {"properties": 100, "values": 1_000, "characters": 120_000}
 _DEEPEST_STRICT, _LONG_ENUM, _MOST_OF_LONG_ENUM = 5, 250, 15_000
 
@@ -206,9 +204,8 @@ def _marked(turn: Message, ends: list[float], mark: Json) -> Message:
     else:
         text = content or ""
         cuts = sorted({int(min(end, len(text))) for end in ends} - {0})
-        parts = [
-            {"type": "text", "text": text[start:end], "cache_control": mark} for start, end in pairwise([0, *cuts])
-        ]
+        spans = pairwise([0, *cuts])
+        parts = [{"type": "text", "text": text[start:end], "cache_control": mark} for start, end in spans]
         if rest := text[cuts[-1] if cuts else 0 :]:
             parts.append({"type": "text", "text": rest})
     fields: dict[str, Any] = {**turn, "content": parts}
@@ -265,6 +262,10 @@ def reply_of(
     except ValueError as error:  # a stream may nest deeper than a body; media may be broken
         what = f"the reasoning or the media in the reply cannot be read: {error}"
         return errors.BadReplyError(what, reason="not_json", status=200)
+    tokens = [
+        TokenLogprob(token, logprob, {other: likely for other, likely, _ in _logprobs(top)})
+        for token, logprob, top in _logprobs(an_object(choice.get("logprobs")).get("content"))
+    ]
     return LMReply(
         text,
         message=before,
@@ -274,30 +275,18 @@ def reply_of(
         usage=_usage(response, request, len(text)),
         model=request.model,
         request_id=text_of(request_id) or None,
-        logprobs=_logprobs(choice.get("logprobs")),
+        logprobs=tuple(tokens),
         media=media,
         citations=_citations(answer.get("annotations"), text),
     )
 
 
-def _logprobs(json: Json) -> tuple[TokenLogprob, ...]:
-    """Return the log probabilities of tokens; none of anything else."""
-    return tuple(
-        [
-            TokenLogprob(text_of(token.get("token")), _number(token.get("logprob")), _top(token.get("top_logprobs")))
-            for token in objects_in(an_object(json).get("content"))
-        ]
-    )
-
-
-def _top(json: Json) -> dict[str, float]:
-    """Return the most likely tokens in one place."""
-    return {text_of(token.get("token")): _number(token.get("logprob")) for token in objects_in(json)}
-
-
-def _number(json: Any) -> float:
-    """Return a number; minus infinity, which no JSON holds, is the lowest one."""
-    return float(json) if isinstance(json, int | float) else -9999.0
+def _logprobs(tokens: Json) -> Iterator[tuple[str, float, Json]]:
+    """Yield the text and the log probability of tokens, and the most likely ones in the place of each."""
+    for token in objects_in(tokens):
+        logprob = token.get("logprob")
+        number = float(logprob) if isinstance(logprob, int | float) else _LOWEST
+        yield text_of(token.get("token")), number, token.get("top_logprobs")
 
 
 def _citations(json: Json, text: str) -> tuple[Citation, ...]:
@@ -433,6 +422,7 @@ def read_stream(
     return failure or errors.UnavailableError("the stream ended before the reply did")
 
 
+_LOWEST: Final = -9999.0  # for minus infinity, which no JSON holds
 _PROMPT: Final = ("prompt_tokens", "input_tokens", "prompt_n")
 _COMPLETION: Final = ("completion_tokens", "output_tokens", "predicted_n")
 _CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_n")

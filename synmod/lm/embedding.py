@@ -131,11 +131,9 @@ class EmbeddingModel(SharedModel):
         """
         refuse_on_symbols(self.model)
         settings, texts = self.settings, _check_texts(texts)
-        seconds = (
-            settings.timeout_s
-            if timeout_s is None
-            else check_seconds(f"{self.model}: timeout_s", timeout_s, error=ConfigError)
-        )
+        seconds = settings.timeout_s
+        if timeout_s is not None:
+            seconds = check_seconds(f"{self.model}: timeout_s", timeout_s, error=ConfigError)
         params = frozen_dict({} if settings.dimensions is None else {"dimensions": settings.dimensions})
         unique, size = list(dict.fromkeys(texts)), settings.batch_size
         batches = [tuple(unique[at : at + size]) for at in range(0, len(unique), size)]

@@ -166,6 +166,7 @@ _HUNG_UP: Final = frozenset(
 )
 _ELSEWHERE: Final = frozenset({"ClientPayloadError", "ClientProxyConnectionError"})  # inside an answer; by a proxy
 _ALERT: Final = r"\x15\x03"  # how a server begins that was sent HTTP in place of TLS
+_UNKNOWN_ROOT: Final = "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
 _CERTIFICATES: Final = {
     10: "renew the certificate of the server, or correct the clock of this host",
     62: "write the host name that the certificate is for into the address",
@@ -186,9 +187,7 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
     host, where = (client.host, f"{client.host}:{client.port}") if client is not None else ("the server", "the address")
     for link in chain:
         if isinstance(link, ssl.SSLCertVerificationError) and hasattr(link, "verify_code"):
-            remedy = _CERTIFICATES.get(
-                link.verify_code, "if you trust it, let SSL_CERT_FILE name a PEM file with its root"
-            )
+            remedy = _CERTIFICATES.get(link.verify_code, _UNKNOWN_ROOT)
             why = link.verify_message.rstrip(".")
             return permanent_error(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
         if isinstance(link, ssl.SSLError) and getattr(link, "reason", "") in _NOT_TLS:
@@ -293,11 +292,9 @@ def _make_error(kind: Kind, status: int | None, headers: Mapping[str, str], quot
     text = options.shorten(quoted, _MOST_QUOTED)
     answer = "200 without a reply" if status == 200 else status
     message = text if status is None else f"the provider answered {answer}: {text}"
-    details: dict[str, Any] = {
-        "status": status,
-        "request_id": headers.get("x-request-id") or headers.get("request-id"),
-        "provider_message": options.shorten(quoted),
-    }
+    request_id = headers.get("x-request-id") or headers.get("request-id")
+    details: dict[str, Any] = {"status": status, "request_id": request_id}
+    details["provider_message"] = options.shorten(quoted)
     if isinstance(kind, str):
         what = "the provider refused to answer" if kind == _REFUSED else "the reply cannot be read"
         return errors.BadReplyError(f"{what}: {message}", text=details["provider_message"], reason=kind, **details)
@@ -320,9 +317,8 @@ def _kind(status: int, low: str) -> Kind:
         return errors.AuthError
     if status in (500, 501) and any(words in low for words in _UNABLE):
         return errors.RequestError
-    return (
-        errors.UnavailableError if status < 300 or status in (408, 409, 425) or status >= 500 else errors.RequestError
-    )
+    is_transient = status < 300 or status in (408, 409, 425) or status >= 500
+    return errors.UnavailableError if is_transient else errors.RequestError
 
 
 def message_in(json: Json) -> str:

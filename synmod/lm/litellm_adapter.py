@@ -175,10 +175,8 @@ class LiteLLMAdapter(chat.ProviderAdapter):
                     chunks: Any = getattr(response, "chunks", None)  # as the provider sent them
                     async for record in response:
                         fields = record.model_dump()
-                        if fields.get("usage") and not any(
-                            getattr(chunk, "usage", None) for chunk in chunks or [record]
-                        ):
-                            fields["usage"] = None  # it is litellm's own estimate
+                        if not any(getattr(chunk, "usage", None) for chunk in chunks or [record]):
+                            fields["usage"] = None  # if there is one, it is litellm's own estimate
                         if piece := assembly.add(fields):
                             yield piece
                     for piece in assembly.end():
@@ -206,9 +204,8 @@ class LiteLLMAdapter(chat.ProviderAdapter):
             names = f"\n  litellm looks for {', '.join(missing)} in the environment." if missing else ""
             failure.args = (f"{failure}{names}",)
         if "LLM Provider NOT provided" in str(failure):
-            hint = did_you_mean(
-                self._settings.provider, [str(provider.value) for provider in self._litellm.provider_list]
-            )
+            providers = [str(provider.value) for provider in self._litellm.provider_list]
+            hint = did_you_mean(self._settings.provider, providers)
             failure.args = (f"litellm has no provider {self._settings.provider!r}.{hint}",)
         return with_hints(failure, self._settings, request)
 
@@ -235,11 +232,8 @@ async def open_litellm() -> Any:
     """
     for ignored in _IGNORED:  # each time, since a test may have replaced the filters
         warnings.filterwarnings("ignore", **ignored)  # Python moves an existing one to the front
-    return (
-        _import_litellm()
-        if _import_litellm.cache_info().currsize
-        else await aio.to_thread(_import_litellm, abandon=True)
-    )
+    has_come = _import_litellm.cache_info().currsize
+    return _import_litellm() if has_come else await aio.to_thread(_import_litellm, abandon=True)
 
 
 @cache

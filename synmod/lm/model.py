@@ -113,9 +113,7 @@ class SharedModel:
         missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
         if isinstance(choice, str) or missing:
             got = repr(choice) if isinstance(choice, str) else f"{type(choice).__name__} without {', '.join(missing)}"
-            expected = (
-                "'direct', 'litellm', 'responses', or an object with name, version and async send(request) -> reply"
-            )
+            expected = "'direct', 'litellm', 'responses', or an object with name, version and async send(request)"
             raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
         return choice
 

@@ -60,9 +60,7 @@ class Sampling(TypedDict, total=False):
 SAMPLING: Final = tuple(Sampling.__annotations__)
 """Every sampling parameter, in the order in which a saved file writes them."""
 
-_NUMBERS: Final = frozenset(
-    {"temperature", "top_p", "top_k", "max_tokens", "seed", "presence_penalty", "frequency_penalty", "top_logprobs"}
-)
+_NUMBERS: Final = frozenset(SAMPLING[:4]) | {"seed", "presence_penalty", "frequency_penalty", "top_logprobs"}
 
 _ELSEWHERE: Final = {
     "attempts": "retries max_retries num_retries",
@@ -113,17 +111,15 @@ def _unknown_keyword(name: str, where: str, keywords: Collection[str]) -> Config
     """Return the error for an unknown keyword, with the closest known one."""
     choices = (*keywords, *SAMPLING)
     ours = (keyword for keyword, names in _ELSEWHERE.items() if name in names.split())
-    meant = name if name in _KEYWORDS else next(ours, None)
-    hint = did_you_mean(name, choices)
+    meant, hint = name if name in _KEYWORDS else next(ours, None), did_you_mean(name, choices)
     if meant is not None:
         hint = f" Did you mean {meant!r}{'' if meant in choices else ' of the LanguageModel'}?"
     if name == "max_completion_tokens":
         hint = " Write max_tokens=..., which OpenAI itself gets under that name."
     takes = f" It takes {', '.join(keywords)}, and sampling parameters." if keywords else ""
-    return ConfigError(
-        f"{where}: unknown keyword {name!r}.{hint}{takes} Sampling parameters are {', '.join(SAMPLING)};"
-        f" a parameter of one provider alone goes into extra_body={{{name!r}: ...}} of the LanguageModel."
-    )
+    others = f"a parameter of one provider alone goes into extra_body={{{name!r}: ...}} of the LanguageModel"
+    known = f"Sampling parameters are {', '.join(SAMPLING)}; {others}."
+    return ConfigError(f"{where}: unknown keyword {name!r}.{hint}{takes} {known}")
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -334,9 +330,8 @@ class Settings(BaseModel):
     @property
     def supply(self) -> tuple[str, ...]:
         """The given arguments that no file holds and that a load must supply."""
-        return tuple(
-            name for name in ("api_base", "headers", "extra_body", "adapter") if getattr(self, name) not in (None, {})
-        )
+        names = ("api_base", "headers", "extra_body", "adapter")
+        return tuple([name for name in names if getattr(self, name) not in (None, {})])
 
     @property
     def base(self) -> str | None:

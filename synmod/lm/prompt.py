@@ -197,11 +197,10 @@ def guard_turn(turn: Message) -> Message:
     if turn["role"] not in ("user", "tool"):
         return turn
     content = turn["content"]
-    parts: Json = (
-        guard_text(content)
-        if isinstance(content, str)
-        else [{**part, "text": guard_text(part["text"])} if "text" in part else part for part in content]
-    )
+    if isinstance(content, str):
+        parts: Json = guard_text(content)
+    else:
+        parts = [{**part, "text": guard_text(part["text"])} if "text" in part else part for part in content]
     return turn if parts == content else message(**{**turn, "content": parts})
 
 
@@ -497,11 +496,9 @@ class Layout:
         if media:
             return [*constant.start, *turns({"role": "user", "content": [user, *media]}), *conversation]
         last = _turn_of("user", user)
-        return [
-            *constant.start,
-            *([set_constant(turn, constant.of_user) for turn in last] if constant.of_user else last),
-            *conversation,
-        ]
+        if constant.of_user:
+            last = [set_constant(turn, constant.of_user) for turn in last]
+        return [*constant.start, *last, *conversation]
 
     def turns_of(
         self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
@@ -532,9 +529,8 @@ class Layout:
         """Render what does not depend on the inputs."""
         if examples:
             self.check_examples()
-        conversation = _MESSAGES in resolve_ref(input_schema, input_schema).get("required", ()) and contains(
-            SymbolicDataModel(input_schema), ChatMessages
-        )
+        has_messages = _MESSAGES in resolve_ref(input_schema, input_schema).get("required", ())
+        conversation = has_messages and contains(SymbolicDataModel(input_schema), ChatMessages)
         without, schema, kept_alive = (_MESSAGES,) if conversation else (), self._schema, (examples, input_schema)
         if not self._has_slots:
             system = system_text(instructions, input_schema, schema, without, examples, sentences=self._sentences)
@@ -621,13 +617,11 @@ def _check_template(template: Mapping[str, str]) -> Mapping[str, str]:
             near = "" if _SLOT.fullmatch(match[0]) else did_you_mean(match[1].strip(), SLOTS)
             if near:
                 slots = ", ".join(f"{{{slot}}}" for slot in SLOTS)
-                raise ConfigError(
-                    f"template: {match[0]} in the {role} turn is not a slot; the slots are {slots}.{near}"
-                )
+                what = f"{match[0]} in the {role} turn is not a slot; the slots are {slots}"
+                raise ConfigError(f"template: {what}.{near}")
     if "{inputs}" in template.get("system", ""):
-        raise ConfigError(
-            "template: {inputs} in the system turn lets data become instructions; put it into the user turn."
-        )
+        risk = "{inputs} in the system turn lets data become instructions"
+        raise ConfigError(f"template: {risk}; put it into the user turn.")
     if "{inputs}" not in template.get("user", ""):
         raise ConfigError("template: the user turn lacks {inputs}, so the model would never see what it is asked.")
     return dict(template)

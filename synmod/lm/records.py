@@ -176,11 +176,8 @@ def set_constant(turn: Message, characters: int) -> Message:
 
 def places_of_examples(messages: Sequence[Message]) -> list[int]:
     """Return the places of the turns of examples: a layout marks the last one, the answer of the assistant."""
-    ends = [
-        place
-        for place, turn in enumerate(messages)
-        if turn["role"] == "assistant" and getattr(turn, "_constant", None) is not None
-    ]
+    marked = [at for at, turn in enumerate(messages) if getattr(turn, "_constant", None) is not None]
+    ends = [at for at in marked if messages[at]["role"] == "assistant"]
     return [place for place in range(ends[-1] + 1 if ends else 0) if messages[place]["role"] in ("user", "assistant")]
 
 
@@ -272,9 +269,8 @@ def _part(part: Json, where: str) -> Json:
     if kind == "text" and isinstance(inner, str):
         return part
     if kind in _MEDIA and is_object(inner):
-        return frozen_dict(
-            {**part, kind: frozen_dict({key: value for key, value in inner.items() if value is not None})}
-        )
+        present = {key: value for key, value in inner.items() if value is not None}
+        return frozen_dict({**part, kind: frozen_dict(present)})
     expected = 'a text, an sm.Image, sm.Audio or sm.File, or a part such as {"type": "text", "text": ...}'
     raise DataError(f"{where}: got a part of kind {kind!r:.100}, wanted {expected}.")
 
@@ -639,9 +635,8 @@ _CHUNK: Final = {
     **dict.fromkeys(("text", "reasoning"), (str, 'a str, "" for nothing')),
     "tool_calls": ((tuple, list), "a tuple"),
 }
-_COUNTS: Final = attrgetter(
-    "prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens"
-)
+_COUNTED: Final = ("prompt", "completion", "cached", "cache_write", "reasoning")
+_COUNTS: Final = attrgetter(*(f"{kind}_tokens" for kind in _COUNTED))
 _MOST_TOKENS: Final = 2**53
 
 

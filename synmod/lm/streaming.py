@@ -80,10 +80,8 @@ def read_thinking(content: Json) -> str:
 
 def read_reasoning(message: dict[str, Json]) -> str:
     """Return the reasoning in a message."""
-    return next(
-        filter(None, (text_of(message[key]) for key in _REASONING if key in message)),
-        read_thinking(message.get("content")),
-    )
+    texts = (text_of(message[key]) for key in _REASONING if key in message)
+    return next(filter(None, texts), read_thinking(message.get("content")))
 
 
 _OPENING: Final = re.compile(r"\s{0,1000}<(think|thinking|reasoning)>")
@@ -510,9 +508,8 @@ class _Calls:
         for fields, new in ((call.fields, piece), (call.function, function)):
             for field, value in new.items():
                 if field not in ("arguments", "function", "index") and value not in (None, ""):
-                    fields[field] = (
-                        fields.get(field) or value if field in _CONSTANT else _merge(fields.get(field), value)
-                    )
+                    old = fields.get(field)
+                    fields[field] = old or value if field in _CONSTANT else _merge(old, value)
         return len(text) + len(name)
 
     def new_arguments(self, name: str) -> str:

@@ -132,13 +132,12 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
     """
     if schema is None:
         return ""
-    meanings = {
-        name: description_of(field, schema).strip() for name, field in fields_of(resolve_ref(schema, schema)).items()
-    }
+    fields = fields_of(resolve_ref(schema, schema))
+    meanings = {name: description_of(field, schema).strip() for name, field in fields.items()}
     items = [f"`{name}` ({meaning})" if meaning else f"`{name}`" for name, meaning in meanings.items()]
     listing = " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
-    fields = f"Give the field{'s' if len(items) > 1 else ''} {listing}." if items else ""
-    return "\n\n".join(filter(None, [description_of(schema, schema), fields]))
+    task = f"Give the field{'s' if len(items) > 1 else ''} {listing}." if items else ""
+    return "\n\n".join(filter(None, [description_of(schema, schema), task]))
 
 
 def description_of(field: Json, root: Mapping[str, Json]) -> str:

@@ -119,9 +119,8 @@ def _assistant_blocks(turn: Record) -> list[Record]:
     blocks = [*objects_in(turn.get("thinking_blocks")), *_blocks(turn.get("content"))]
     for call in objects_in(turn.get("tool_calls")):
         function = call["function"]
-        blocks.append(
-            {"type": "tool_use", "id": call["id"], "name": function["name"], "input": _arguments(function["arguments"])}
-        )
+        arguments = _arguments(function["arguments"])
+        blocks.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments})
     return blocks
 
 
@@ -162,11 +161,9 @@ def _source(address: str, media_type: str = "image/png") -> Record:
     """Return the source of an image or a document: its bytes, or its address."""
     if (data := split_data(address)) is not None:
         return {"type": "base64", "media_type": data[0] or media_type, "data": data[1]}
-    return (
-        {"type": "url", "url": address}
-        if "://" in address
-        else {"type": "base64", "media_type": media_type, "data": address}
-    )
+    if "://" in address:
+        return {"type": "url", "url": address}
+    return {"type": "base64", "media_type": media_type, "data": address}
 
 
 def _tool(tool: Record) -> Record:
@@ -186,9 +183,8 @@ def _native_tool(tool: Record) -> Record:
     kind = options.get("type") or _NATIVE.get(name)
     if kind is None:
         known = ", ".join(map(repr, _NATIVE))
-        raise RequestError(
-            f"native_tool({name!r}): Anthropic's tools here are {known}; name another one with type='...'.", sent=False
-        )
+        what = f"native_tool({name!r}): Anthropic's tools here are {known}"
+        raise RequestError(f"{what}; name another one with type='...'.", sent=False)
     return {**options, "type": kind, "name": options.get("name", name)}
 
 
@@ -241,11 +237,8 @@ def is_in_grammar(schema: Json) -> bool:
         if part.get("format", "date") not in _FORMATS or part.get("minItems", 0) not in (0, 1):
             return False
         pending += [(item, f"{_REFERENCE}{name}") for name, item in an_object(part.get("$defs")).items()]
-        deeper = [
-            *an_object(part.get("properties")).values(),
-            *objects_in(part.get("anyOf")),
-            *objects_in(part.get("allOf")),
-        ]
+        deeper = [*an_object(part.get("properties")).values()]
+        deeper += [*objects_in(part.get("anyOf")), *objects_in(part.get("allOf"))]
         pending += [(inner, owner) for inner in (*deeper, *([part["items"]] if "items" in part else []))]
     return not find_cycle(uses)
 

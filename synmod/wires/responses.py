@@ -97,11 +97,8 @@ def _items(turn: Record) -> list[Record]:
         return [{"role": role, "content": [_part(part) for part in parts_of(content)]}]
     texts = [{"type": "output_text", "text": text_in(part, "text")} for part in parts_of(content)]
     calls = [
-        {
-            "type": "function_call",
-            "call_id": call["id"],
-            **{key: call["function"][key] for key in ("name", "arguments")},
-        }
+        {"type": "function_call", "call_id": call["id"], "name": call["function"]["name"]}
+        | {"arguments": call["function"]["arguments"]}
         for call in objects_in(turn.get("tool_calls"))
     ]
     return [*([{"role": role, "content": texts}] if texts else []), *calls]
