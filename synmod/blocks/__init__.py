@@ -8,7 +8,7 @@ Must never know: the internals of other rooms, Program, files, training.
 from .agent import Agent
 from .again import BestOf, Cached, Majority, Refine, Repeat, Retry
 from .code import AskModel, Code, CodeAct, PromptText, ask_model
-from .compact import Compact
+from .conversation import Compact
 from .decision import Decision
 from .functions import And, Concat, Constant, Factorize, Identity, InMask, Lambda, Not, Or, OutMask, Prefix, Suffix, Xor
 from .generator import ChainOfThought, Critique, Generator, SelfCritique, Thinking

@@ -14,8 +14,7 @@ from synmod.errors import ArgumentError, CallError, ConfigError, SchemaError, Sy
 from synmod.leaves import Json, check_type, frozen, is_mapping
 from synmod.module import InVariable, Module, ModuleOptions
 
-from .compact import Compact
-from .conversation import Conversation
+from .conversation import Compact, Conversation
 
 M = TypeVar("M", bound=BaseModel, default=Any)
 
@@ -529,8 +528,7 @@ def _check_examples(kind: str, examples: Any) -> Any:
     """
     is_list: bool = isinstance(examples, (list, tuple))
     for index, example in enumerate(cast("Sequence[object]", examples) if is_list else ()):
-        names = {*cast("Mapping[object, object]", example)} if isinstance(example, Mapping) else set[object]()
-        if not names >= {"inputs", "outputs"}:
+        if not is_mapping(example) or not {"inputs", "outputs"} <= example.keys():
             form = '{"inputs": {...}, "outputs": {...}}, where both may be data models'
             raise SchemaError(f"{kind}: examples/{index} is {example!r:.100}; write {form}.")
     return [] if examples is None else examples

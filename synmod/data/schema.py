@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from json import JSONEncoder
-from typing import Any, Final, TypeAlias, TypeGuard, cast
+from typing import Any, Final, TypeAlias, TypeGuard
 from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
@@ -72,20 +72,15 @@ def map_subschemas(schema: Any, change: Callable[[FrozenDict], FrozenDict]) -> A
     """Apply `change` to every schema inside a frozen schema, innermost first, then to itself."""
     if not is_object(schema):
         return schema
-    changed: dict[str, Any] = {}
+    changed: dict[str, Any] = dict(schema)
     for keyword, value in schema.items():
-        new = value
         if keyword in ONE_SUBSCHEMA:
-            new = map_subschemas(value, change)
+            changed[keyword] = map_subschemas(value, change)
         elif keyword in SUBSCHEMA_LISTS and is_array(value):
-            arms = [map_subschemas(arm, change) for arm in value]
-            new = value if all(a is b for a, b in zip(arms, value, strict=True)) else frozen_list(arms)
+            changed[keyword] = frozen_list([map_subschemas(arm, change) for arm in value])
         elif keyword in SUBSCHEMA_MAPS and is_object(value):
-            parts = {name: map_subschemas(part, change) for name, part in value.items()}
-            new = value if all(parts[name] is part for name, part in value.items()) else frozen_dict(parts)
-        if new is not value:
-            changed[keyword] = new
-    return change(frozen_dict({**schema, **changed}) if changed else cast("FrozenDict", schema))
+            changed[keyword] = frozen_dict({name: map_subschemas(part, change) for name, part in value.items()})
+    return change(frozen_dict(changed))
 
 
 def without_annotations(schema: Any) -> Any:

@@ -5,9 +5,8 @@ none. Speed: linear in the size of what is shown; nothing runs during a call.
 Must never know: Program, training; external drawing programs.
 """
 
-from .pages import trace_page
+from .pages import evaluation_page, history_page, trace_page
 from .plotting import FORMATS, plot
-from .reports import evaluation_page, history_page
 from .summary import COLUMNS, format_variables, summary
 
 __all__ = [

@@ -4,7 +4,7 @@ import json
 
 import synmod as sm
 import synmod.blocks as blocks
-from synmod.blocks.compact import Transcript
+from synmod.blocks.conversation import Transcript
 from synmod.testing import SchemaLM
 
 
