@@ -668,8 +668,7 @@ class Refine(Around[R]):
             if self.threshold is not None and score >= self.threshold:
                 break
             question = _with_critique(inputs, _Remark(critique=critique).to_json_data_model())
-        if best is None:
-            return None
+        assert best is not None  # there is at least one round
         _, output, best_trial = best
         best_trial.keep()
         return output

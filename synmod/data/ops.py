@@ -127,12 +127,19 @@ def _plan_mask(schema: Schema, patterns: Any, *, keep: bool) -> OperationPlan:
     return _plan_map(mask.schema, mask)
 
 
-def _plan_rename(schema: Schema, before: str, after: str) -> OperationPlan:
+def _plan_rename(schema: Schema, part: object, *, is_prefix: bool) -> OperationPlan:
     """Plan to rename every top-level field, extra keys included."""
+    if not (isinstance(part, str) and part and (part if is_prefix else f"_{part}").isidentifier()):
+        what = f"The prefix {part!r:.100} is not" if is_prefix else f"The suffix {part!r:.100} cannot be part of"
+        raise DataError(f"{what} an identifier: write one such as 'my'.")
+
+    def rename(name: str) -> str:
+        return f"{part}_{name}" if is_prefix else f"{name}_{part}"
+
     parts = parts_of(schema)
-    fields = frozen_dict({f"{before}{name}{after}": field for name, field in parts.fields.items()})
-    new = replace(parts, fields=fields, required=[f"{before}{name}{after}" for name in parts.required])
-    return _plan_map(new.schema, lambda json: frozen_dict({f"{before}{key}{after}": json[key] for key in json}))
+    fields = frozen_dict({rename(name): field for name, field in parts.fields.items()})
+    new = replace(parts, fields=fields, required=[*map(rename, parts.required)])
+    return _plan_map(new.schema, lambda json: frozen_dict({rename(key): json[key] for key in json}))
 
 
 def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
@@ -195,36 +202,18 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
-def _nothing(_: Values) -> None:
-    """Return None for any operands."""
-
-
-_NOTHING: Final = OperationPlan(None, _nothing)
+_NOTHING: Final = OperationPlan(None, lambda _: None)
 
 
 def _none_operand(operands: Sequence[Any], where: str) -> DataError:
     """Return the error for a None operand of `concat`."""
-    return DataError(
-        f"{where + ': ' if where else ''}concat: operand {list(operands).index(None)} is None, and `+` needs every "
-        "operand; write `&` (sm.ops.logical_and) to let None pass."
-    )
+    what = f"{where + ': ' if where else ''}concat: operand {list(operands).index(None)} is None"
+    return DataError(f"{what}, and `+` needs every operand; write `&` (sm.ops.logical_and) to let None pass.")
 
 
 def _plan_not(schema: Schema, _: object) -> OperationPlan:
     """Plan `logical_not`: the schema of the operand, but None at run time."""
     return _NOTHING._replace(schema=schema)
-
-
-def _plan_prefix(schema: Schema, prefix: object) -> OperationPlan:
-    if not (isinstance(prefix, str) and prefix.isidentifier()):
-        raise DataError(f"The prefix {prefix!r:.100} is not an identifier: write one such as 'my'.")
-    return _plan_rename(schema, f"{prefix}_", "")
-
-
-def _plan_suffix(schema: Schema, suffix: object) -> OperationPlan:
-    if not (isinstance(suffix, str) and suffix and f"_{suffix}".isidentifier()):
-        raise DataError(f"The suffix {suffix!r:.100} cannot be part of an identifier: write one such as 'old' or '2'.")
-    return _plan_rename(schema, "", f"_{suffix}")
 
 
 def _require_names(names: Any) -> dict[str, str]:
@@ -274,8 +263,8 @@ _ALL: Final = (
     Operation("logical_not", _plan_not, is_unary=True),
     Operation("in_mask", partial(_plan_mask, keep=True), "mask", is_unary=True),
     Operation("out_mask", partial(_plan_mask, keep=False), "mask", is_unary=True),
-    Operation("prefix", _plan_prefix, "prefix", is_unary=True),
-    Operation("suffix", _plan_suffix, "suffix", is_unary=True),
+    Operation("prefix", partial(_plan_rename, is_prefix=True), "prefix", is_unary=True),
+    Operation("suffix", partial(_plan_rename, is_prefix=False), "suffix", is_unary=True),
     Operation("factorize", _plan_factorize, "names", is_unary=True),
 )
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: operation for operation in _ALL})

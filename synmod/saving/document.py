@@ -434,8 +434,8 @@ class Resolver:
         if not hasattr(custom, "items") or not all(isinstance(key, str) for key in custom):
             raise errors.ArgumentError("custom_objects: wanted a mapping from id or bare name to a class or function.")
         self._custom: dict[str, Any] = dict(custom)
-        self._found: dict[str, Any] = {}
         self._bare: dict[str, str] = {}
+        """The ids that bare names of the custom objects stand for."""
 
     def find(self, public_id: Any, where: Where) -> Any:
         """Return the object of an id.
@@ -460,20 +460,6 @@ class Resolver:
         if type(public_id) is not str or not re.fullmatch(_ID, public_id, re.ASCII):
             text = f"{short_text(public_id)} is not an id: ids have the form 'package>Name'; an import path is not one."
             raise load_error(where, text)
-        if public_id not in self._found:
-            self._found[public_id] = self._look_up(public_id, where)
-        return self._found[public_id]
-
-    def find_class(self, public_id: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
-        """Return the class of an id.
-
-        Raises:
-            LoadError: It is not registered, or an object of another kind.
-        """
-        return check_class(self.find(public_id, where), where, fits, expected)
-
-    def _look_up(self, public_id: str, where: Where) -> Any:
-        """Return what the caller's objects have under an id or its bare name, else what the registry has."""
         bare = public_id.partition(">")[2]
         key = public_id if public_id in self._custom else bare
         if key not in self._custom:
@@ -485,6 +471,14 @@ class Resolver:
         if target is not None:
             registry.check_registrable(target, key)
         return target
+
+    def find_class(self, public_id: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:
+        """Return the class of an id.
+
+        Raises:
+            LoadError: It is not registered, or an object of another kind.
+        """
+        return check_class(self.find(public_id, where), where, fits, expected)
 
 
 def check_class(target: Any, where: Where, fits: Callable[[type], bool], expected: str) -> type:

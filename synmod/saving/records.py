@@ -471,29 +471,26 @@ def _check_flow(node: NodeEntry, where: Where, terms: TermReader) -> None:
     children = {term["node"] for term in node.record["attributes"].values() if "node" in term}
     defined: set[int] = set()
 
-    def uses(term: Json, here: Where) -> None:
+    def check_term(term: Json, here: Where, *, makes: bool = False) -> None:
         terms.read(term, here, symbols)
         for kind, index in references(term):
-            if kind == "symbol" and index not in defined:
-                raise load_error(here, f"symbol {index} is used before a step makes it.")
-
-    def makes(term: Json, here: Where) -> None:
-        terms.read(term, here, symbols)
-        for kind, index in references(term):
-            if kind != "symbol" or index in defined:
+            if makes and (kind != "symbol" or index in defined):
                 raise load_error(here, "wanted symbols that are not made before.")
-            defined.add(index)
+            if not makes and kind == "symbol" and index not in defined:
+                raise load_error(here, f"symbol {index} is used before a step makes it.")
+            if makes:
+                defined.add(index)
 
-    makes(flow["inputs"], (*where, "inputs"))
+    check_term(flow["inputs"], (*where, "inputs"), makes=True)
     for number, entry in enumerate(check(flow["steps"], (*where, "steps"), list)):
         here = (*where, "steps", number)
         step = _check_step(entry, here, terms, children)
         for place, term in enumerate(check(step["args"], (*here, "args"), list)):
-            uses(term, (*here, "args", place))
+            check_term(term, (*here, "args", place))
         for name, term in check(step["kwargs"], (*here, "kwargs"), dict).items():
-            uses(term, (*here, "kwargs", name))
-        makes(step["gives"], (*here, "gives"))
-    uses(flow["outputs"], (*where, "outputs"))
+            check_term(term, (*here, "kwargs", name))
+        check_term(step["gives"], (*here, "gives"), makes=True)
+    check_term(flow["outputs"], (*where, "outputs"))
 
 
 def _check_step(entry: Json, where: Where, terms: TermReader, children: set[int]) -> dict[str, Json]:
