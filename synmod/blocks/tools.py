@@ -251,9 +251,9 @@ class Tool(Module):
         if recording is not None and self.once:
             await recording.begin()
         if self.timeout_s is None:
-            return await self._run(args, kwargs)
+            return self._output(await _call(self.fn, *args, **kwargs))
         with aio.deadline_scope(self.timeout_s):
-            return await self._run(args, kwargs)
+            return self._output(await _call(self.fn, *args, **kwargs))
         # Reached only if the deadline has expired: the scope caught its own cancellation.
         if recording is not None and self.once:
             raise recording.abandon()
@@ -288,10 +288,6 @@ class Tool(Module):
         error = errors.ToolError(f"{self.name}: this run was not approved{f': {reply}' if reply else ''}.")
         error.report = True
         raise error
-
-    async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Run the function, and return its result as data."""
-        return self._output(await _call(self.fn, *args, **kwargs))
 
     def _output(self, result: Any) -> Any:
         """Return a result of the function as data.
@@ -460,18 +456,16 @@ def _arguments_model(
         if scope.injected_type(hint) is not None:
             continue
         field_names[parameter] = f"argument_{index}_{parameter}"
-        texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
-        text = next(iter(texts), descriptions.get(parameter))
-        if text and not _is_described(hint):
+        remarks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+        text = next((part for part in remarks if isinstance(part, str)), descriptions.get(parameter))
+        if text and not any(getattr(part, "description", None) for part in remarks):
             hint = Annotated[hint, Field(description=text)]
         declared[field_names[parameter]] = (hint, ... if default is own.empty else _default(default))
     try:
         model = create_model(name, __base__=_Arguments, **declared)
         data.schema_of(model)
-    except PydanticUserError as error:
-        raise errors.ConfigError(f"Tool: the types of {name} have no schema: {error.message}") from None
-    except errors.SchemaError as error:
-        fault = re.sub(r"\bargument_\d+_", "", str(error))
+    except (PydanticUserError, errors.SchemaError) as error:
+        fault = re.sub(r"\bargument_\d+_", "", str(getattr(error, "message", error)))
         raise errors.ConfigError(f"Tool: the types of {name} have no schema: {fault}") from None
     return model, field_names
 
@@ -493,11 +487,6 @@ def _injected_parameters(fn: Any) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def _is_described(hint: Any) -> bool:
-    """Whether an annotation describes its parameter by `Field`."""
-    return get_origin(hint) is Annotated and any(getattr(part, "description", None) for part in get_args(hint)[1:])
-
-
 def _default(default: Any) -> Any:
     """Return the default of a field; one that is not JSON is in no schema."""
     if isinstance(default, FieldInfo):
@@ -505,13 +494,8 @@ def _default(default: Any) -> Any:
     try:
         frozen(to_jsonable_python(default, fallback=frozen))
     except (PydanticSerializationError, ValueError):
-        return Field(default=None, json_schema_extra=_drop_default)  # a stand-in: the function has its own
+        return Field(default_factory=lambda: default)  # which is not written
     return Field(default=default)
-
-
-def _drop_default(schema: dict[str, Any]) -> None:
-    """Remove a default that is not JSON from the schema of its parameter."""
-    schema.pop("default", None)
 
 
 # -- docstrings --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Concatenation:
         parts: The result.
     """
 
-    __slots__ = ("_renames", "operands", "parts")
+    __slots__ = ("_declared", "_renames", "operands", "parts")
 
     def __init__(self, operands: Sequence[SchemaParts]) -> None:
         fields: dict[str, Any] = {}
@@ -36,6 +36,7 @@ class Concatenation:
         required: list[str] = []
         self.operands: list[SchemaParts] = []
         self._renames: list[dict[str, str]] = []  # for each operand the new names of fields whose names were taken
+        self._declared: list[list[str]] = []  # for each operand the fields of the fold up to it
         for operand in operands:
             operand = with_unique_definitions(definitions, operand)
             renames = _new_names([name for name in operand.fields if name in fields], {*fields, *operand.fields})
@@ -44,6 +45,7 @@ class Concatenation:
             definitions.update(operand.definitions)
             self.operands.append(operand)
             self._renames.append(renames)
+            self._declared.append(list(fields))
         title = reduce(_join_titles, [parts.title for parts in operands])
         description = reduce(_join_descriptions, [parts.description for parts in operands])
         extra = _looser([parts.extra for parts in self.operands])
@@ -61,13 +63,20 @@ class Concatenation:
 
     def _with_extra_keys(self, values: Sequence[FrozenDict]) -> FrozenDict:
         """Merge values with keys that no schema declares: those may get a suffix, declared fields keep their names."""
-        reserved = set(self.parts.fields)
         merged: dict[str, Any] = {}
-        for operand, renames, value in zip(self.operands, self._renames, values, strict=True):
+        before: set[str] = set()
+        for operand, renames, declared, value in zip(self.operands, self._renames, self._declared, values, strict=True):
+            reserved = set(declared)
+            placed: dict[str, Any] = {}
+            for key, content in merged.items():
+                name = key if key in before else leaves.unique_name(key, reserved)
+                reserved.add(name)
+                placed[name] = content
             for key, content in value.items():
                 name = renames.get(key, key) if key in operand.fields else leaves.unique_name(key, reserved)
                 reserved.add(name)
-                merged[name] = content
+                placed[name] = content
+            merged, before = placed, set(declared)
         return frozen_dict(merged)
 
 

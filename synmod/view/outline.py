@@ -13,10 +13,12 @@ from synmod.lm import SharedModel
 from synmod.module import ChildAt, Execution, Module, execution_of, input_spec_of, output_declaration
 from synmod.skip.wiring import parent_of
 
+from .tables import cut
+
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
-_LONGEST: Final = 72
-"""Maximum characters of one schema; further fields are left out."""
+_LONGEST: Final = 60
+"""Maximum characters of the fields of one schema."""
 
 _DEEPEST: Final = 4
 _MOST_CHOICES: Final = 3
@@ -36,15 +38,8 @@ def schema_text(schema: Any) -> str:
     fields: Any = schema.get("properties") if leaves.is_object(schema) else None
     if not leaves.is_object(fields):
         return _type(schema, schema, 0)
-    texts: list[str] = []
-    room = _LONGEST - len(title_text(schema))
-    for name, field in fields.items():
-        texts.append(f"{name}: {_type(field, schema, 0)}")
-        room -= len(texts[-1]) + 2
-        if room < 0 and len(texts) > 1:
-            texts[-1] = "..."
-            break
-    return f"{title_text(schema)}({', '.join(texts)})"
+    text = ", ".join(f"{name}: {_type(field, schema, 0)}" for name, field in fields.items())
+    return f"{title_text(schema)}({cut(text, _LONGEST)})"
 
 
 def title_text(schema: Any) -> str:

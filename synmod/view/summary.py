@@ -11,7 +11,7 @@ from synmod.module import Module
 from synmod.scope import seconds_text
 
 from .outline import Member, Outline, calls_below, schema_text
-from .tables import dollars_text, plural, size_text, table
+from .tables import cut, dollars_text, plural, size_text, table
 
 
 class Figures(NamedTuple):
@@ -115,7 +115,7 @@ def format_variables(variables: Any) -> str:
                 size_text(figures.size),
                 f"~{figures.tokens}",
                 schema_text(variable.schema),
-                text if len(text) <= _VALUE_SHOWN else f"{text[: _VALUE_SHOWN - 1]}…",
+                cut(text, _VALUE_SHOWN),
             ]
         )
     return "\n".join([*table(_HEADINGS, rows, _RIGHT), total.total])

@@ -10,7 +10,7 @@ from synmod.skip.wiring import add_edge
 
 from .pages import escape
 from .picture import Edge, EdgeKind, Node, Picture
-from .tables import width
+from .tables import cut, width
 
 _GAP: Final = 22.0  # between boxes of a row
 _BETWEEN: Final = 46.0  # between rows
@@ -90,7 +90,7 @@ def svg(picture: Picture) -> str:
             source, target = _siblings(boxes[edge.source.id], boxes[edge.target.id])
             if source is not target and source.holder is not None and source.holder is target.holder:
                 labels = source.holder.links.setdefault((source, target, edge.kind), [])
-                labels += [_cut(edge.label)] if edge.kind == "skip" else []
+                labels += [cut(edge.label, _LONGEST)] if edge.kind == "skip" else []
     routes: _Routes = {}
     for box in reversed([page, *boxes.values()]):  # members before their holder
         if box.members:
@@ -254,7 +254,7 @@ def _line(edge: Edge, boxes: dict[str, _Box], routes: _Routes) -> tuple[str, str
     line = f'<path class="{edge.kind}" d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"{dashes}{tip}/>'
     if edge.kind == "data" or not edge.label:
         return line, ""
-    label = _cut(edge.label)
+    label = cut(edge.label, _LONGEST)
     spot = next((place for place in between if label in place.labels), None)
     if spot is None:
         (x, y), (to_x, to_y) = points[(len(points) - 1) // 2], points[len(points) // 2]
@@ -316,7 +316,7 @@ def _ground(holder: _Box | None) -> str:
 def _texts(node: Node) -> list[tuple[str, int, str, str]]:
     """Return the lines of text in a box: text, size, colour, weight."""
     if node.kind in ("input", "output"):
-        return [(_cut(node.label), 14, _INK, "")]
+        return [(cut(node.label, _LONGEST), 14, _INK, "")]
     names: Sequence[str] = node.facts.get("variables") or ()
     variables = ", ".join(names) if len(names) < 4 else f"{len(names)} Variables"
     rows = [
@@ -324,7 +324,7 @@ def _texts(node: Node) -> list[tuple[str, int, str, str]]:
         (node.detail, 12, "#5a6573", ""),
         (variables, 12, "#3f7d58", ""),
     ]
-    return [(_cut(text), size, colour, weight) for text, size, colour, weight in rows if text]
+    return [(cut(text, _LONGEST), size, colour, weight) for text, size, colour, weight in rows if text]
 
 
 def _title(texts: Sequence[tuple[str, int, str, str]], x: float, y: float) -> str:
@@ -342,8 +342,3 @@ def _words(text: str, x: float, y: float, size: int, colour: str, more: str = ""
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="middle" fill="{colour}" {more}>'
         f"{escape(text)}</text>"
     )
-
-
-def _cut(text: str) -> str:
-    """Return a text, cut short if it is too long for a box."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -22,6 +22,11 @@ def width(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text, cut short if it has more characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
     """Return the lines of a table.
 

@@ -283,7 +283,7 @@ async def test_tools_are_chosen_by_name_and_named_with_a_prefix():
         names = [tool.name for tool in tools]
         assert names[:2] == ["_1find_it", "_1pay"]
         assert (len(set(names)), max(map(len, names)) <= 64) == (4, True)
-    for only, says in ((["pya"], "Did you mean 'pay'"), ("pay", "wanted a list")):
+    for only, says in ((["pya"], "Did you mean 'pay'"), ("pay", "must be a list")):
         with pytest.raises(sm.ConfigError, match=says):
             async with sm.mcp_tools(server, only=only):
                 pass
