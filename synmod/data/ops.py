@@ -202,7 +202,11 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
-_NOTHING: Final = OperationPlan(None, lambda _: None)
+def _nothing(_: Values) -> None:
+    """Return None for any operands."""
+
+
+_NOTHING: Final = OperationPlan(None, _nothing)
 
 
 def _none_operand(operands: Sequence[Any], where: str) -> DataError:
