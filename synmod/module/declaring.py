@@ -55,15 +55,8 @@ class DeclaredSkips:
 
     def union(self, more: DeclaredSkips) -> DeclaredSkips:
         """Return the union of both; for a name with two schemas, that of `more`."""
-        return DeclaredSkips(
-            self.stash | more.stash,
-            self.pop | more.pop,
-            self.peek | more.peek,
-            self.optional | more.optional,
-            {**self.schemas, **more.schemas},
-            {**self.models, **more.models},
-            self.runner,
-        )
+        names = (self.stash | more.stash, self.pop | more.pop, self.peek | more.peek, self.optional | more.optional)
+        return DeclaredSkips(*names, {**self.schemas, **more.schemas}, {**self.models, **more.models}, self.runner)
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------

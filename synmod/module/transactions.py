@@ -60,11 +60,7 @@ class Snapshot:
             elif issubclass(cls, tuple | frozenset):
                 pending += x
             elif dataclasses.is_dataclass(cls) and own_impl(cls) is None:
-                fields = [
-                    (field.name, getattr(x, field.name)) for field in dataclasses.fields(cls) if hasattr(x, field.name)
-                ]
-                self._containers.append((x, fields))
-                pending += [getattr(x, "__dict__", None), *(value for _, value in fields)]
+                pending.append(getattr(x, "__dict__", None))
 
     def restore(self) -> None:
         """Restore the module."""
@@ -73,10 +69,6 @@ class Snapshot:
             setattr(record, name, value)
         record.contract = record.declared = None
         for container, content in self._containers:
-            if dataclasses.is_dataclass(container):
-                for name, value in content:
-                    object.__setattr__(container, name, value)  # also of a frozen one
-                continue
             container.clear()
             container.extend(content) if class_of(container) in _EXTENDED else container.update(content)
 

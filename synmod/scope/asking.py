@@ -79,13 +79,10 @@ class answers(Block):  # noqa: N801  # read as a word: `with sm.answers({...}):`
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__()
+        super().__init__(answers=self)
         check_type("answers: its argument", values, Mapping, "a mapping: {question.id: answer}")
         self.values: dict[str, Json] = {name: frozen(value) for name, value in values.items()}
         self.counts: dict[Any, int] = {}
-
-    def __enter__(self) -> None:
-        self.enter(answers=self)
 
 
 # -- where questions are numbered --------------------------------------------------------------------------------------

@@ -131,11 +131,18 @@ def ambient() -> Ambient | None:
 class Block:
     """Base of the `with` blocks that add to fields; one may be entered again, and by several tasks at once.
 
-    A subclass calls `enter(field=value)` in `__enter__`.
+    A subclass that adds something else at each entry calls `enter(field=value)` in an `__enter__` of its own.
+
+    Args:
+        **adds: What the block adds, by field.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **adds: object) -> None:
+        self._adds = adds
         self._entries: list[BlockEntry] = []
+
+    def __enter__(self) -> Any:
+        self.enter(**self._adds)
 
     def enter(self, **adds: object) -> None:
         """Begin the block here: each value joins its field in the record of the open blocks."""
@@ -188,11 +195,7 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
     """
 
     def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = check_phase(name)
-
-    def __enter__(self) -> None:
-        self.enter(phase=self._name)
+        super().__init__(phase=check_phase(name))
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------

@@ -336,11 +336,7 @@ class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     def __init__(self, *hooks: Hook) -> None:
         if not hooks:
             raise errors.ArgumentError("hooks() got no hook: write `with sm.hooks(hook):`.")
-        super().__init__()
-        self._hooks = tuple(map(check_hook, hooks))
-
-    def __enter__(self) -> None:
-        self.enter(hooks=self._hooks)
+        super().__init__(hooks=tuple(map(check_hook, hooks)))
 
 
 # -- notifying ---------------------------------------------------------------------------------------------------------

@@ -45,11 +45,7 @@ class inject(Block):  # noqa: N801  # read as a word: `with sm.inject(customer):
     def __init__(self, *values: Any) -> None:
         if not values:
             raise errors.ArgumentError("inject() got no value: write `with sm.inject(customer):`.")
-        super().__init__()
-        self._values = values
-
-    def __enter__(self) -> None:
-        self.enter(injected=self._values)
+        super().__init__(injected=values)
 
 
 def injected_type(annotation: Any) -> Any:

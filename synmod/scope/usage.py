@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import add
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -67,19 +67,12 @@ class Usage:
     def __add__(self, more: Usage) -> Usage:
         costs = [usage.cost_usd for usage in (self, more) if usage.calls or usage.cost_usd]
         priced = [cost for cost in costs if cost is not None]
-        return Usage(
-            self.calls + more.calls,
-            self.requests + more.requests,
-            self.prompt_tokens + more.prompt_tokens,
-            self.completion_tokens + more.completion_tokens,
-            self.cached_tokens + more.cached_tokens,
-            self.reasoning_tokens + more.reasoning_tokens,
-            None if costs and not priced else sum(priced, 0.0),  # None where calls were made, and no price is known
-            self.estimated or more.estimated,
-            self.cache_write_tokens + more.cache_write_tokens,
-        )
+        cost = None if costs and not priced else sum(priced, 0.0)  # None where calls were made, and no price is known
+        sums = {name: getattr(self, name) + getattr(more, name) for name in _COUNTS}
+        return Usage(**sums, cost_usd=cost, estimated=self.estimated or more.estimated)
 
 
+_COUNTS: Final = {field.name for field in fields(Usage)} - {"cost_usd", "estimated"}
 NO_USAGE: Final = Usage()
 
 
