@@ -371,11 +371,33 @@ async def ensure_built(module: Module, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 async def _build_module(block: Build, module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Run the module's own `build` in its block."""
+    """Run the module's own `build` on symbols, in its block and its own frame, between the build events."""
     with block:
-        before = dict(attributes_of(module))
+        before, caller, record = dict(attributes_of(module)), scope.current_call(), module._record
         inputs = _bind_symbols(module, args, kwargs)
-        await _run_build_with_events(module, inputs)
+        body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
+        with SymbolicFrame(module) as frame:
+            listeners = () if record.restored is not None else hooks_for(scope.ambient(), record.hooks)  # not of a load
+            place = caller if caller is not None and caller.owner is record else frame  # the call that builds
+            at, started = scope.place_of(place, place.phase), perf_counter()
+            failure: BaseException | None = None
+            try:
+                if listeners:
+                    scope.notify(listeners, scope.BuildBegin(*at, inputs.args, inputs.kwargs))
+                with keep_writes(
+                    transactions.remember_variable
+                ):  # set traces and overlays aside: it is for all callers
+                    pending = body(*inputs.args, **inputs.kwargs)
+                    if inspect.isawaitable(pending):
+                        await pending
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                if listeners:
+                    elapsed_s = perf_counter() - started
+                    scope.notify(listeners, scope.BuildEnd(*at, inputs.args, failure, elapsed_s))
+                failure = None  # avoids a reference cycle of the exception and this frame
         assigned = [name for name, value in attributes_of(module) if before.get(name, ABSENT) is not value]
         mark_built(module, dict(inputs.arguments), frozenset(assigned))
 
@@ -387,39 +409,6 @@ def mark_built(module: Module, arguments: dict[str, Any], assigned: frozenset[st
     record.built = True
     record.contract = record.declared = None
     seal(module)
-
-
-async def _run_build_with_events(module: Module, inputs: inspect.BoundArguments) -> None:
-    """Run the body in its own frame, between the build events, whose place is that of the call that builds."""
-    caller = scope.current_call()
-    with SymbolicFrame(module) as frame:
-        is_load = module._record.restored is not None  # a load sends no build events
-        listeners = () if is_load else hooks_for(scope.ambient(), module._record.hooks)
-        place = caller if caller is not None and caller.owner is module._record else frame
-        started = perf_counter()
-        failure: BaseException | None = None
-        try:
-            if listeners:
-                begin = scope.BuildBegin(*scope.place_of(place, place.phase), inputs.args, inputs.kwargs)
-                scope.notify(listeners, begin)
-            await _run_build(module, inputs)
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            if listeners:
-                result = (inputs.args, failure, perf_counter() - started)
-                scope.notify(listeners, scope.BuildEnd(*scope.place_of(place, place.phase), *result))
-            failure = None  # avoids a reference cycle of the exception and this frame
-
-
-async def _run_build(module: Module, inputs: inspect.BoundArguments) -> None:
-    """Run the class's own `build`, plain or async, outside traces and overlays: its writes are for all callers."""
-    with keep_writes(transactions.remember_variable):
-        body = inspect.getattr_static(class_of(module), "build").function.__get__(module)
-        pending = body(*inputs.args, **inputs.kwargs)
-        if inspect.isawaitable(pending):
-            await pending
 
 
 def _bind_symbols(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
