@@ -482,11 +482,6 @@ def isolate(module: Module, namespace: Any) -> None:
             f"{where(module)}: isolate needs declared skip names, and the class has none. Declare them with "
             "@skippable(stash=[...], pop=[...]) on the class."
         )
-    if record.sealed:
-        raise SealedError(
-            f"{where(module)}: cannot isolate skips, since the structure is sealed by the build. Call isolate in "
-            "__init__, or before the first call."
-        )
-    remember(module)
+    refuse_if_sealed(module, "isolated", "cannot isolate skips")
     record.isolated = {**record.isolated, **dict.fromkeys(skips.names, namespace)}
     invalidate_paths(record)

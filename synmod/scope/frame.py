@@ -11,14 +11,15 @@ are computed when they are read.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from synmod.leaves import aio, new_run_id, reset, with_label
+from synmod.leaves import new_run_id, reset, with_label
 
-from .usage import NO_USAGE, Usage, UsageMeter, check_phase
+from .usage import Usage, UsageMeter, check_phase
 
 if TYPE_CHECKING:
     from synmod.journal import Part
@@ -75,8 +76,8 @@ class Ambient:
             vars(self).update(vars(parent))
         self.parent = parent
         self.entry = entry
-        for field, value in entry.adds.items():
-            setattr(self, field, _JOINS.get(field, _append)(getattr(self, field), value))
+        for name, value in entry.adds.items():
+            setattr(self, name, _JOINS.get(name, _append)(getattr(self, name), value))
 
 
 def _append(old: tuple[Any, ...], new: object) -> tuple[Any, ...]:
@@ -200,8 +201,6 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
-_FIRST_USE: Final = aio.lock()  # held while a run gets its id or its meter; re-entrant because of the collector
-
 Reward: TypeAlias = tuple[str, str | None, float]
 """Path of the module, name of the reward or None, value."""
 
@@ -236,6 +235,7 @@ class Owner(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class CallRun:
     """An entry call with all calls below it: what they share.
 
@@ -245,39 +245,17 @@ class CallRun:
         started: The `perf_counter` of the begin of the entry call.
         all_rewards: The rewards so far, in the order in which they were given.
         failed_calls: Numbers of the calls that failed, whose rewards no longer count.
+        id: The text that begins the ids of all calls of this run.
+        meter: The meter that sums the usage of this run.
     """
 
-    __slots__ = ("_id", "_meter", "all_rewards", "failed_calls", "numbers", "paths", "started")
-
-    def __init__(self) -> None:
-        self.paths: Mapping[int, str] = {}
-        self.numbers = itertools.count()
-        self.started = perf_counter()
-        self.all_rewards: list[RewardOfCall] = []
-        self.failed_calls: set[int] = set()
-        self._id: str | None = None
-        self._meter: UsageMeter | None = None
-
-    @property
-    def id(self) -> str:
-        """The text that begins the ids of all calls of this run."""
-        if self._id is None:
-            with _FIRST_USE:
-                self._id = self._id or new_run_id()
-        return self._id
-
-    @property
-    def meter(self) -> UsageMeter:
-        """The meter that sums the usage of this run."""
-        if self._meter is None:
-            with _FIRST_USE:
-                self._meter = self._meter or UsageMeter()
-        return self._meter
-
-    @property
-    def usage(self) -> Usage:
-        """What the model calls used so far."""
-        return NO_USAGE if self._meter is None else self._meter.total()
+    paths: Mapping[int, str] = field(default_factory=dict[int, str])
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    started: float = field(default_factory=perf_counter)
+    all_rewards: list[RewardOfCall] = field(default_factory=list[RewardOfCall])
+    failed_calls: set[int] = field(default_factory=set[int])
+    id: str = field(default_factory=new_run_id)
+    meter: UsageMeter = field(default_factory=UsageMeter)
 
     def add_reward(self, frame: CallFrame, reward: Reward) -> None:
         """Keep a reward that a call has given until the run ends."""
@@ -380,7 +358,7 @@ class CallFrame:
     @property
     def usage(self) -> Usage:
         """What the model calls of the whole run used so far."""
-        return self.run.usage
+        return self.run.meter.total()
 
     @property
     def rewards(self) -> tuple[Reward, ...]:

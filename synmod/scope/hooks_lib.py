@@ -18,10 +18,9 @@ from typing import Any, Final, TypeAlias
 from synmod.errors import ConfigError
 from synmod.leaves import aio, check_int, check_type, is_array, make_file, path_text, scrub
 
-from .frame import FRAME
 from .hooks import BuildEnd, CallBegin, CallEnd, Event, Hook, LMBegin, LMEnd
 from .judging import Judge
-from .tracing import Tracer, error_text, plain, seconds_text
+from .tracing import Tracer, error_text, nearest_open, plain, seconds_text
 from .usage import Usage
 
 __all__ = ["Judge", "Logger", "OpenTelemetry", "Recorder", "Tracer"]
@@ -123,9 +122,7 @@ class OpenTelemetry(Hook):
     def _open(self, name: str, kind: Any, parent_id: str | None, attributes: Mapping[str, Any]) -> Span:
         """Start a span below that of the nearest call that has one, else below the current span of the application."""
         with self._lock:
-            above, frame = self._calls.get(parent_id or ""), FRAME.get()
-            while above is None and frame is not None:  # the hook of one module is not notified of all calls
-                above, frame = self._calls.get(frame.id), frame.parent
+            above = nearest_open(self._calls, parent_id or "")
         context = None if above is None else self._api.set_span_in_context(above[0])
         return self._tracer.start_span(name, context=context, kind=kind, attributes=attributes)
 

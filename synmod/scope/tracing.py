@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast, overload
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
 
 from synmod import data, leaves
 
@@ -21,6 +21,8 @@ from .frame import FRAME, Block, Reward
 from .hooks import CallBegin, CallEnd, Hook, LMBegin, LMEnd
 from .transcript import transcript
 from .usage import NO_USAGE, Usage
+
+T = TypeVar("T")
 
 # -- arguments and results as plain JSON -------------------------------------------------------------------------------
 
@@ -259,6 +261,14 @@ class TraceViews:
     instance: ClassVar["TraceViews"]
 
 
+def nearest_open(calls: Mapping[str, T], call_id: str) -> T | None:
+    """Return the entry of a call, or the nearest one above: a hook of one module is not notified of all calls."""
+    entry, frame = calls.get(call_id), FRAME.get()
+    while frame is not None and entry is None:
+        entry, frame = calls.get(frame.id), frame.parent
+    return entry
+
+
 _LM_CALLS_PER_CALL: Final = 10
 """How many model calls are kept per module call, on average: more would fill the memory."""
 
@@ -407,14 +417,8 @@ class Tracer(Hook):
         return self._sample >= 1 or zlib.crc32(call_id.partition("-")[0].encode()) < self._sample * 2**32
 
     def _nearest(self, call_id: str) -> TraceNode | None:
-        """Return the node of a call, or the nearest above it: the tracer of one module is not notified of all calls.
-
-        An entry call may have ended: its reward comes after it.
-        """
-        node, frame = self._running.get(call_id), FRAME.get()
-        while frame is not None and node is None:
-            node, frame = self._running.get(frame.id), frame.parent
-        return node or self._roots.get(call_id)
+        """Return the node of a call, or the nearest above it; an entry call may have ended: its reward comes after."""
+        return nearest_open(self._running, call_id) or self._roots.get(call_id)
 
     def _drop_oldest(self) -> None:
         """Drop the oldest entry calls, whole, until the rest is within the limits.

@@ -190,24 +190,20 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         check_type("update_context: tag", tag, str, "a str")
         self.tag = tag
         self.is_open = False
-        self._forget()
-
-    def _forget(self) -> None:
-        self._outside: Recording[Any] | None = None
-        self._copies: RefMap[int] | None = None  # from each copy inside to its index outside
-        self._mapping: dict[int, int] | None = None  # from each index inside to the index outside
 
     def __enter__(self) -> Self:
         if self.is_open:
             raise GraphError(f"Update context {self.tag!r} is already entered: make one for each block.")
         self.is_open = True
+        self._outside: Recording[Any] | None = None
+        self._copies: RefMap[int] | None = None  # from each copy inside to its index outside
+        self._mapping: dict[int, int] | None = None  # from each index inside to the index outside
         self.around = _INNERMOST.get()
         self._token: Token[update_context | None] = _INNERMOST.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.is_open = False
-        self._forget()
+        self.is_open, self._outside, self._copies = False, None, None
         reset(_INNERMOST, self._token)
 
     def __call__(self, function: F) -> F:

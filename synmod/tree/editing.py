@@ -377,7 +377,7 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def __init__(self, node: Any, state: StateLike = None) -> None:
         self._node = node
         self._state = state
-        self._layer: Layer | None = None
+        self._layer = Layer((), {})
         self._is_open = False
         self._variables: Mapping[KeyPath, Variable] = {}
 
@@ -399,23 +399,17 @@ class using:  # noqa: N801  # read as a word: `with sm.using(program, state):`
     def __exit__(self, *_: object) -> None:
         if self._is_open:
             self._is_open = False
-            self._require_layer().__exit__()
+            self._layer.__exit__()
 
     @property
     def state(self) -> State:
         """The values given, with the writes applied, in definition order."""
-        return self._snapshot(dict(self._require_layer().values))
+        return self._snapshot(dict(self._layer.values))
 
     @property
     def changes(self) -> State:
         """The values written in the block, in definition order."""
-        layer = self._require_layer()
-        return self._snapshot({key: layer.values[key] for key in list(layer.written)})
-
-    def _require_layer(self) -> Layer:
-        if self._layer is None:
-            raise errors.GraphError("This overlay was never entered: with sm.using(program, state) as overlay: ...")
-        return self._layer
+        return self._snapshot({key: self._layer.values[key] for key in list(self._layer.written)})
 
     def _snapshot(self, values: dict[int, Json]) -> State:
         """Return a State of the values, by the paths of their Variables."""
