@@ -22,12 +22,12 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import CandidatePool, ExamplesBySplit, Ledger, Race, Split, Target
+from .candidates import ExamplesBySplit, Ledger, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Budget, Job, Key, Runner, identity_of
+from .runs import Job, Key, Runner, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
@@ -35,20 +35,18 @@ _LOG: Final = logging.getLogger("synmod.train")
 _OUTAGE_SHARE, _OUTAGE_ROWS, _FIRST_ROWS = 0.1, 5, 20  # when failures are an outage rather than bad luck
 
 
-class Bench(Ledger):
+class Bench:
     """Evaluates candidates on rows, compares them, and calls models. The trainer makes it, one for each run.
 
     Args:
+        ledger: The books of the run, which note what is run and what it takes.
         runner: Runs rows.
-        limits: The budget of the run.
         routing: Takes feedback to the targets.
         targets: The Variables that may change, by path text.
         examples: The rows of each split by id, in one seeded order.
         outputs: The schemas of what the program returns.
         run_seed: The seed of `rng`.
         optimizer: Whose bench it is.
-
-    The attributes of a `Ledger`, such as `step`, `batch` and `room`, are those of the run.
 
     Attributes:
         advice: A sentence on how to go on after a failure.
@@ -63,8 +61,8 @@ class Bench(Ledger):
 
     def __init__(
         self,
+        ledger: Ledger,
         runner: Runner,
-        limits: Budget,
         routing: Routing,
         optimizer: Optimizer,
         targets: Mapping[str, Target],
@@ -72,15 +70,13 @@ class Bench(Ledger):
         outputs: Iterable[Schema],
         run_seed: int,
     ) -> None:
-        pool = CandidatePool(runner.seed, examples["validation"])
-        super().__init__(runner.journal, limits, pool, examples["train"], is_scored=runner.reward is not None)
         low, self.best_score = (0.0, 1.0) if runner.reward is None else runner.reward.range
         self.seed, self.targets = runner.seed, dict(targets)
         self.task = runner.program.description or runner.program.name
         self.width = self.best_score - low
         prefix = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
         self.advice = f"{prefix} the cause and run the same line again."
-        self.runner, self._routing = runner, routing
+        self._ledger, self._pool, self._runner, self._routing = ledger, ledger.pool, runner, routing
         self._examples, self._run_seed, self._optimizer = examples, run_seed, optimizer
         fields = [name for schema in outputs for name in parts_of(schema).fields]
         self._field = fields[0] if len(fields) == 1 else None
@@ -101,6 +97,40 @@ class Bench(Ledger):
         """Ids of the validation rows."""
         return tuple(self._examples["validation"])
 
+    @property
+    def batch(self) -> tuple[str, ...]:
+        """Ids of the rows of the present batch."""
+        return self._ledger.batch
+
+    @property
+    def step(self) -> int:
+        """Number of the present step."""
+        return self._ledger.step
+
+    @property
+    def rollouts(self) -> int:
+        """How many rollouts the run has taken."""
+        return self._ledger.rollouts
+
+    @property
+    def room(self) -> int:
+        """How many rollouts may still be taken, beside those that the end needs."""
+        return self._ledger.room
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the budget limits rollouts."""
+        return self._ledger.is_limited
+
+    @property
+    def proposal_error(self) -> str:
+        """Why a proposal of this step failed; "" where none did."""
+        return self._ledger.proposal_error
+
+    def finish_cost(self) -> int:
+        """Return the most rollouts that it takes to complete the seed and the best candidate."""
+        return self._ledger.finish_cost()
+
     def example(self, row: str, split: Split = "train") -> Example:
         """Return a row."""
         return self._examples[split][row]
@@ -117,11 +147,11 @@ class Bench(Ledger):
 
     async def gather(self, *coroutines: Coroutine[Any, Any, T]) -> list[T]:
         """Return the results of coroutines that run at once, in order; the first failure cancels the others."""
-        place = self.next_place()
-        self.reserve()
+        place = self._ledger.next_place()
+        self._ledger.reserve()
 
         async def run(index: int) -> T | errors.BudgetExceeded:
-            with self.branch(*place, index):
+            with self._ledger.branch(*place, index):
                 try:
                     return await coroutines[index]
                 except errors.BudgetExceeded as error:
@@ -143,22 +173,22 @@ class Bench(Ledger):
             *parents: The States that it was made from.
             operator: The operation that made it.
         """
-        self.pool.note(state, self.next_place(), parents, operator)
+        self._pool.note(state, self._ledger.next_place(), parents, operator)
 
     def knows(self, state: State) -> bool:
         """Whether a State was a candidate before this step; what runs at once in it does not count."""
-        record = self.pool.find(state)
+        record = self._pool.find(state)
         return record is not None and record.order[0] < self.step
 
     def scores(self, state: State, split: Split = "validation") -> dict[str, float]:
         """Return the score of each row that a State was run on, by id."""
-        record = self.pool.find(state)
+        record = self._pool.find(state)
         return {} if record is None else dict(record.scores[split])
 
     def missing(self, state: State) -> list[str]:
         """Return the validation rows that a State was not run on."""
-        record = self.pool.find(state)
-        return [*self.validation] if record is None else self.pool.missing(record)
+        record = self._pool.find(state)
+        return [*self.validation] if record is None else self._pool.missing(record)
 
     def note_source(self, path: str, entry: Json, row: str) -> None:
         """Note of which train row an entry of an examples Variable was made: that row never sees it."""
@@ -214,25 +244,25 @@ class Bench(Ledger):
             StateError: A path of the State is not a target, or one of the teacher's is not in the program.
         """
         await aio.checkpoint()
-        check_reward(self._optimizer, self.runner.reward)
-        record = self.pool.note(state, self.next_place())
+        check_reward(self._optimizer, self._runner.reward)
+        record = self._pool.note(state, self._ledger.next_place())
         rows, ids = self._examples[split], list(ids)
         if unknown := [row for row in ids if row not in rows]:
             unknown_ids = ", ".join(map(repr, unknown[:3]))
             raise errors.TrainerError(f"bench.evaluate: {unknown_ids} name no {split} row; give ids of bench.{split}.")
         run_as, model = record.state, teacher if isinstance(teacher, LanguageModel) else None
         if isinstance(teacher, Mapping):
-            teacher_state = state_of(self.runner.program).replace(teacher)
+            teacher_state = state_of(self._runner.program).replace(teacher)
             run_as |= State.of_leaves({path: leaf for path, leaf in teacher_state.items() if path_str(path) in teacher})
         train = self._examples["train"]  # a row of both splits is guarded in both
         jobs: list[Job] = []
         for row in ids:
             state = self._hide_answers(run_as, row) if rows[row] == train.get(row) else run_as
             jobs += [Job(rows[row], len(jobs), state, sample, model) for sample in range(samples)]
-        keys = [*map(self.runner.key, jobs)]
-        new, done = {*keys} - self.counted, self.done
+        keys = [*map(self._runner.key, jobs)]
+        new, done = {*keys} - self._ledger.counted, self._ledger.done
         completes = teacher is None and split == "validation"
-        self.take(new, record if completes else None, ids)
+        self._ledger.take(new, record if completes else None, ids)
         try:
             rollouts = await self._run(keys, jobs)
             void = [at for at, rollout in enumerate(rollouts) if rollout.void]
@@ -241,12 +271,12 @@ class Bench(Ledger):
                 rollouts[at] = rollout
         finally:
             ended = {key: done[key] for key in keys if key in done}
-            self.settle(new, ended)
+            self._ledger.settle(new, ended)
             for rollout in ended.values() if teacher is None else ():
                 record.add(split, rollout)
                 if split == "train":
-                    self.note_trained(record, rollout)
-        is_seed = teacher is None and record is self.pool.seed
+                    self._ledger.note_trained(record, rollout)
+        is_seed = teacher is None and record is self._pool.seed
         self._outage.check(rollouts, self.step, split, is_seed=is_seed)
         if not calls:  # hot: rollouts are copied with their calls only on request
             return rollouts
@@ -257,10 +287,10 @@ class Bench(Ledger):
         calls = {
             key: partial(self._under_way.run, key, partial(self._rollout, key, job))
             for key, job in zip(keys, jobs, strict=True)
-            if key not in self.done
+            if key not in self._ledger.done
         }
         rollouts = dict(zip(calls, await _run_all(calls.values()), strict=True))
-        return [rollouts.get(key) or self.done[key] for key in keys]
+        return [rollouts.get(key) or self._ledger.done[key] for key in keys]
 
     async def _rollout(self, key: Key, job: Job) -> Rollout | errors.BudgetExceeded:
         """Return the rollout of a row: known, recorded, or run now; or that the budget is spent.
@@ -268,17 +298,17 @@ class Bench(Ledger):
         Raises:
             EvaluationError: A failure that is not about the row: no key, no model, a program that cannot be built.
         """
-        if key in self.done:
-            return self.done[key]
+        if key in self._ledger.done:
+            return self._ledger.done[key]
         try:
-            outcome = await self.runner.run(job, key)
+            outcome = await self._runner.run(job, key)
         except errors.BudgetExceeded as error:
             return error
         rollout = self._judge(outcome, job)
         self._calls[key] = outcome.calls
         if not rollout.void:
-            self.done[key] = rollout
-            self.pay(rollout.usage)
+            self._ledger.done[key] = rollout
+            self._ledger.pay(rollout.usage)
         return rollout
 
     def _judge(self, outcome: RunOutcome, job: Job) -> Rollout:
@@ -295,7 +325,7 @@ class Bench(Ledger):
             ) from outcome.failure
         if outcome.feedback is not None:
             self._routing.check(outcome.feedback)
-        feedback, is_void = outcome.final_feedback(self.runner.bound), outcome.fault == "void"
+        feedback, is_void = outcome.final_feedback(self._runner.bound), outcome.fault == "void"
         metrics = None if outcome.fault == "reward" else outcome.values
         more = {"candidate": job.state.fingerprint if job.state else "", "void": is_void, "metrics": metrics}
         return outcome.result(Rollout, job.example, feedback, job.sample, **more)
@@ -348,10 +378,10 @@ class Bench(Ledger):
             state: The State of the program.
             most_rows: Whether to prove those that were run on the most rows, rather than those of the highest means.
         """
-        if self.runner.reward is None:
+        if self._runner.reward is None:
             return state
-        pool = self.pool
-        pool.note_current(state, self.next_place())
+        pool = self._pool
+        pool.note_current(state, self._ledger.next_place())
         await self.complete_validation([record.state for record in pool.finalists(most_rows=most_rows)])
         old, ranked = pool.seed.compared, pool.best_first()
         complete = [record for record in ranked if not pool.missing(record)]
@@ -384,21 +414,21 @@ class Bench(Ledger):
             JournalError: The answer cannot be recorded.
             Exception: Any error of the call; nothing is recorded then.
         """
-        place = [self._run_seed, *self.next_place()]
+        place = [self._run_seed, *self._ledger.next_place()]
         if not module.built:
             await build(module, schema_of(inputs))
         question = [as_json(inputs), identity_of(module), models_in_force()]
         key = key_of({"ask": place, "of": question})
-        record = await self.runner.journal.find(key)
+        record = await self._runner.journal.find(key)
         piece: dict[str, Any] = record or {}
         if not isinstance(piece.get("outputs"), JsonDataModel):
             sample = rng(self._run_seed, self.step, f"ask/{'/'.join(map(str, place))}").randrange(1 << 31)
-            with phase("optimizer"), sample_number(sample), track_usage() as usage, self.runner.within_time():
+            with phase("optimizer"), sample_number(sample), track_usage() as usage, self._runner.within_time():
                 output = await module(inputs)
             schema = thaw(schema_of(output))
             piece = {"outputs": JsonDataModel(thaw(as_json(output)), schema=schema), "usage": usage.total()}
-            await self.runner.journal.keep(key, piece)
-        self.pay(piece["usage"])
+            await self._runner.journal.keep(key, piece)
+        self._ledger.pay(piece["usage"])
         return piece["outputs"]
 
     async def propose(
@@ -451,9 +481,9 @@ class Bench(Ledger):
                     cause = str(error).rstrip(".")
                     raise errors.EvaluationError(f"the proposer cannot be asked: {cause}. {self.advice}") from error
                 self.log("reflect", [path], "failed")
-                self.note_proposal(f"{type(error).__name__}: {error}")
+                self._ledger.note_proposal(f"{type(error).__name__}: {error}")
                 return None
-            self.note_proposal()
+            self._ledger.note_proposal()
             fault = fault_of_proposal(self._proposer, self.targets[path], value, current, hint)
             if fault is None and not self.knows(state.replace({path: value})):
                 return value
@@ -484,7 +514,7 @@ class Bench(Ledger):
         check_choice("bench.log: word", word, get_args(Word), error=errors.TrainerError)
         paths = [check_choice("bench.log: path", path, [*self.targets], error=errors.TrainerError) for path in paths]
         line: Any = {"step": self.step, "operator": operator, "paths": paths, "word": word, "gain": gain, "rows": rows}
-        self.note_line(line)
+        self._ledger.note_line(line)
         _LOG.info("step %d: %s of %s: %s, gain %.4g over %d rows", self.step, operator, paths, word, gain, rows)
 
 

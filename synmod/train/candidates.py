@@ -408,7 +408,7 @@ _LANE: Final[ContextVar[_Lane | None]] = ContextVar("synmod_lane", default=None)
 
 
 class Ledger:
-    """The books of a run: where it is, what it ran, and what that took. `fit` turns the pages, the bench fills them.
+    """The books of a run: where it is, what it ran, and what that took. `fit` keeps them, the bench fills them.
 
     Args:
         journal: The records of earlier processes.

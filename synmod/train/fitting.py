@@ -267,18 +267,18 @@ class _Fitting:
             self.seed = self._current_state()
         functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
         measures = Metrics({id(function): function for function in functions}.values())
-        self.bench = self.trainer.open_run(
+        self.bench, self.ledger, runner = self.trainer.open_run(
             self.optimizer, self.examples, self.limits, journal=self.journal, metrics=measures if functions else None
         )
         self._check_budget()
         await self._notify("on_train_begin")
         with self._limit_usage() as self.account:
-            async with self.bench.runner.on(self.executor):
+            async with runner.on(self.executor):
                 stopped = await self._steps()
                 await self._finish()
         self._warn_of_zeros()
-        candidates, best = self.bench.pool.candidates(), self._current_candidate()
-        lines, spent = self.bench.lines, self.bench.spent()
+        candidates, best = self.ledger.pool.candidates(), self._current_candidate()
+        lines, spent = self.ledger.lines, self.ledger.spent()
         history = History(self.history, candidates=candidates, best=best, lines=lines, spent=spent, stopped=stopped)
         await self._notify("on_train_end")
         return history
@@ -290,12 +290,12 @@ class _Fitting:
     def _current_candidate(self) -> Candidate | None:
         """Return the candidate that the program holds; None where it is not one."""
         state = self._current_state()
-        return next((candidate for candidate in self.bench.pool.candidates() if candidate.state == state), None)
+        return next((candidate for candidate in self.ledger.pool.candidates() if candidate.state == state), None)
 
     def _warn_of_zeros(self) -> None:
         """Warn where the reward gave its lowest score to all that was run."""
         reward = self.trainer.reward
-        done = self.bench.done.values()
+        done = self.ledger.done.values()
         scored = [rollout for rollout in done if rollout.error is None and rollout.score is not None]
         rows = {rollout.id for rollout in scored}
         if reward is not None and len(rows) > 1 and all(rollout.score == reward.bound().lowest for rollout in scored):
@@ -313,13 +313,13 @@ class _Fitting:
 
     async def _hold(self, before: tree.State) -> bool:
         """Note what the program holds after a step; return whether it changed."""
-        present, bench = self._current_state(), self.bench
-        bench.pool.note_current(present, bench.next_place())
+        present, ledger = self._current_state(), self.ledger
+        ledger.pool.note_current(present, ledger.next_place())
         self._measure()
         if present == before:
             return False
         try:
-            await self.journal.write(f"state/{present.fingerprint}", {"step": bench.step})
+            await self.journal.write(f"state/{present.fingerprint}", {"step": ledger.step})
         except OSError:
             tree.update(self.trainer.program, before)  # only what the run has noted lets it go on
             raise
@@ -347,8 +347,8 @@ class _Fitting:
         Raises:
             TrainerError: Names both numbers.
         """
-        self.bench.begin(0, self._batches_of_epoch()[0])
-        need, end = self._step_cost(), self.bench.finish_cost()
+        self.ledger.begin(0, self._batches_of_epoch()[0])
+        need, end = self._step_cost(), self.ledger.finish_cost()
         epochs = "until it is done" if self.epochs is None else f"{len(self.epochs)} epochs"
         plan = type(self.optimizer).__name__, epochs, len(self.batches), need, end, self.limits
         _LOG.info("fit: %s, %s of %d batches, a step takes at most %d rollouts, the end %d; budget: %s", *plan)
@@ -360,12 +360,12 @@ class _Fitting:
 
     def _can_pay(self) -> bool:
         """Whether the budget pays another step and the end: rollouts exactly, the rest by what one took on average."""
-        bench, limits, spent = self.bench, asdict(self.limits), asdict(self.bench.spent())
+        ledger, limits, spent = self.ledger, asdict(self.limits), asdict(self.ledger.spent())
         need = self._step_cost()
-        bench.pledge(need)
-        share = (need + bench.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
+        ledger.pledge(need)
+        share = (need + ledger.finish_cost()) / spent["rollouts"] if spent["rollouts"] else 0.0
         measured_limits = ("lm_calls", "tokens", "cost_usd", "seconds")
-        return need <= bench.room and all(
+        return need <= ledger.room and all(
             limits[name] is None or spent[name] * (1 + share) <= limits[name] for name in measured_limits
         )
 
@@ -392,11 +392,11 @@ class _Fitting:
         while self.epochs is None or self.epoch < self.epochs.stop:
             await self._notify("on_epoch_begin")
             began, first = self.clock.now(), self.step
-            self.bench.begin_epoch()
+            self.ledger.begin_epoch()
             self.trained = _Tally(self.metrics)
             stopped: Stopped | None = None
             for number, batch in enumerate(self._batches_of_epoch()):
-                self.bench.begin(self.step, batch)
+                self.ledger.begin(self.step, batch)
                 stopped = "done" if self._is_done() else None if self._can_pay() else "budget"
                 stopped = stopped or await self._step(number, batch)
                 if stopped:
@@ -415,7 +415,7 @@ class _Fitting:
 
     def _count_known(self) -> int:
         """Return how many rollouts, proposals and States of the program there were."""
-        return self.bench.pieces + self.bench.pool.count_current()
+        return self.ledger.pieces + self.ledger.pool.count_current()
 
     def _is_done(self) -> bool:
         """Whether the optimizer is done, or has tried nothing new for too long."""
@@ -453,7 +453,7 @@ class _Fitting:
     async def _finish(self) -> None:
         """Leave the program with what `finish` of the optimizer returns, or with the best known State at a limit."""
         before = self._current_state()
-        self.bench.begin(self.bench.step + 1, is_last=True)
+        self.ledger.begin(self.ledger.step + 1, is_last=True)
         if not await self._run_optimizer(None):
             tree.update(self.trainer.program, await self.bench.best_on_validation(before))
         await self._hold(before)
@@ -471,42 +471,42 @@ class _Fitting:
                     rollouts = await bench.evaluate(self._current_state(), batch, split="train", calls=True)
                     feedback = trainer.feedback = trainer.drop_unrequested(await bench.feedback(rollouts))
                 await take_step(trainer.program, self.optimizer, bench, feedback, finish=batch is None)
-                self.bench.check_proposals(type(self.optimizer).__name__)
+                self.ledger.check_proposals(type(self.optimizer).__name__)
         except errors.BudgetExceeded as error:
             if error.account not in (None, self.account):
                 raise
             return False
         finally:
-            self.bench.end()
+            self.ledger.end()
         return True
 
     def _measure(self) -> None:
         """Count what a step has run in the metrics: train rows, and validation rows of the present State."""
         present = self._current_state()
-        self.trained.count(self.bench.train_rollouts())
+        self.trained.count(self.ledger.train_rollouts())
         tally = self.validated.setdefault(present.fingerprint, _Tally(self.validation_metrics))
-        tally.count(self.bench.pool.validation_rollouts(present))
+        tally.count(self.ledger.pool.validation_rollouts(present))
 
     # -- what is reported ---------------------------------------------------------------------------------------------
 
     def _logs(self) -> dict[str, Any]:
         """Return the numbers of the present moment."""
-        bench, pool, present = self.bench, self.bench.pool, self._current_state()
-        trained, spent = bench.train_rollouts(), asdict(bench.spent())
-        is_whole = not bench.missing(present)
-        reward = mean(list(bench.scores(present).values()))
+        ledger, pool, present = self.ledger, self.ledger.pool, self._current_state()
+        trained, spent = ledger.train_rollouts(), asdict(ledger.spent())
+        is_whole = not self.bench.missing(present)
+        reward = mean(list(self.bench.scores(present).values()))
         best = next((record.compared for record in pool.best_first() if not pool.missing(record)), None)
         validated = self.validated.get(present.fingerprint) or _Tally(self.validation_metrics)
         measured = {f"val_{name}": value for name, value in validated.results().items()}
         return {
             "epoch": self.epoch,
-            "step": bench.step,
+            "step": ledger.step,
             "reward": mean([rollout.score for rollout in trained if rollout.score is not None]),
             "val_reward": reward if is_whole else None,
             f"val_reward{ESTIMATE}": None if is_whole else reward,
             "best_val_reward": None if best is None else mean(list(best.values())),
             "candidates": len(pool.with_scores()),
-            "accepted": sum(line["word"] == "accepted" for line in bench.lines),
+            "accepted": sum(line["word"] == "accepted" for line in ledger.lines),
             **{name: spent[name] for name in _SPENT},
             **self.trained.results(),
             **{name: value if is_whole else None for name, value in measured.items()},
@@ -517,7 +517,7 @@ class _Fitting:
         """Write a row of the History, log it, and notify the callbacks."""
         seconds = self.clock.now() - began
         numbers = self._logs()
-        self.history.append({**numbers, "seconds": seconds, "replayed": self.bench.is_replaying})
+        self.history.append({**numbers, "seconds": seconds, "replayed": self.ledger.is_replaying})
         for name, value in numbers.items():
             if value is not None and name.startswith("val_"):
                 _LOG.info("Epoch[%d] Validation-%s=%s", self.epoch, name.removeprefix("val_"), value)
@@ -532,9 +532,9 @@ class _Fitting:
         """Call the callbacks."""
         if not self.callbacks:
             return
-        bench = self.bench
+        ledger = self.ledger
         candidate = self._current_candidate() if method == "on_candidate" else None
-        numbers = bench.step, self._logs(), bench.spent(), bench.is_replaying
+        numbers = ledger.step, self._logs(), ledger.spent(), ledger.is_replaying
         event = TrainingEvent(self.trainer, self.epoch, *numbers, candidate, self.limits.rollouts)
         await _call([getattr(callback, method) for callback in self.callbacks], event)
 

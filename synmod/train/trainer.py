@@ -20,7 +20,7 @@ from synmod.tree import State
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench
 from .binding import Lifecycle, as_list, done, needs_its_steps
-from .candidates import ExamplesBySplit, Target
+from .candidates import CandidatePool, ExamplesBySplit, Ledger, Target
 from .credit import FeedbackItem, Routing
 from .metrics import metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
@@ -103,7 +103,7 @@ class Trainer:
         self._rows: list[Example] = []
         self._outcomes: list[RunOutcome] = []
         self._seen_rows: dict[str, Example] = {}
-        self._manual_run: Bench | None = None
+        self._manual_run: tuple[Bench, Ledger, runs.Runner] | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
@@ -690,14 +690,14 @@ class Trainer:
         if self._binding.has_params:
             rows = self._seen_rows
             self._manual_run = self._manual_run or self.open_run(optimizer, {"train": rows, "validation": rows})
-            bench = self._manual_run
-            bench.begin(self._updates, [str(row.id) for row in self._rows])
+            bench, ledger, _ = self._manual_run
+            ledger.begin(self._updates, [str(row.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
                 changed = await take_step(self.program, optimizer, bench, mine)
-                bench.check_proposals(type(optimizer).__name__)
+                ledger.check_proposals(type(optimizer).__name__)
             finally:
-                bench.end()
+                ledger.end()
         self._updates += 1
         requests = self._binding.requests
         self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
@@ -706,8 +706,8 @@ class Trainer:
 
     def open_run(
         self, optimizer: Optimizer, examples: ExamplesBySplit, limits: runs.Budget | None = None, **options: Any
-    ) -> Bench:
-        """Return the bench of a run on this program as it is.
+    ) -> tuple[Bench, Ledger, runs.Runner]:
+        """Return the bench of a run on this program as it is, the books that it fills, and what runs its rows.
 
         Args:
             optimizer: The optimizer, whose targets are trained.
@@ -724,7 +724,9 @@ class Trainer:
         runner = self._runner(paths=routing.paths, seed=seed, **options)
         outputs = [schema for _, schema in self._binding.outputs]
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
-        return Bench(runner, limits, routing, optimizer, targets, examples, outputs, run_seed)
+        pool = CandidatePool(seed, examples["validation"])
+        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
+        return Bench(ledger, runner, routing, optimizer, targets, examples, outputs, run_seed), ledger, runner
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

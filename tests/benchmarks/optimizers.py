@@ -92,7 +92,7 @@ async def by_gepa(task, clean, budget):
         split: {row.id: replace(row, inputs=Case(**row.inputs)) for row in getattr(task, split)}
         for split in ("train", "validation")
     }
-    bench = trainer.open_run(Gepa(), rows)
+    bench, ledger, _ = trainer.open_run(Gepa(), rows)
     loop = asyncio.get_running_loop()
     seed = bench.seed
 
@@ -114,7 +114,7 @@ async def by_gepa(task, clean, budget):
             return {path: records_of(items[path], bench.best_score) for path in components_to_update}
 
         def propose_new_texts(self, candidate, reflective_dataset, components_to_update):
-            bench.begin(bench.step + 1)
+            ledger.begin(bench.step + 1)
             try:
                 return {path: self.proposed(path, candidate, reflective_dataset[path]) for path in components_to_update}
             except Exception as error:

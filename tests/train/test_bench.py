@@ -10,7 +10,7 @@ from synmod.train import Trainer
 
 
 def made(rows=12, room=None, **options):
-    """A bench on a RuleTask, bound; `(bench, task)`."""
+    """A bench on a RuleTask, bound; `(bench, ledger, task)`."""
     task = RuleTask(stages=2, rules=2, rows=rows, **options)
     trainer = Trainer(task.program, reward=task.reward)
     optimizer = sm.optimizers.Gepa(proposer=task.proposer)
@@ -22,9 +22,9 @@ def made(rows=12, room=None, **options):
                   "validation": {each.id: each for each in wrapped(task.validation)}}  # fmt: skip
         return trainer.open_run(optimizer, splits, sm.Budget(rollouts=room))
 
-    bench = asyncio.run(main())
-    bench.begin(0)
-    return bench, task
+    bench, ledger, _ = asyncio.run(main())
+    ledger.begin(0)
+    return bench, ledger, task
 
 
 def wrapped(rows):
@@ -46,7 +46,7 @@ def with_rules(seed, *rules):
 
 def test_rollouts_come_in_the_order_of_ids_and_are_counted_once():
     """Needed again, also at the same time, they are free."""
-    bench, _ = made()
+    bench, *_ = made()
     ids = bench.validation[::-1]
 
     async def main():
@@ -64,7 +64,7 @@ def test_rollouts_come_in_the_order_of_ids_and_are_counted_once():
 
 def test_rollouts_hold_calls_on_request():
     """Those of modules that own a target."""
-    bench, _ = made()
+    bench, *_ = made()
 
     async def main():
         return [
@@ -78,7 +78,7 @@ def test_rollouts_hold_calls_on_request():
 
 def test_what_does_not_fit_into_the_room_is_not_begun():
     """All or nothing, and the others of a gather end first."""
-    bench, _ = made(room=20)
+    bench, *_ = made(room=20)
     better = with_rules(bench.seed, "rule a0")
 
     async def main():
@@ -92,7 +92,7 @@ def test_what_does_not_fit_into_the_room_is_not_begun():
 
 def test_the_end_keeps_what_it_will_cost():
     """A candidate runs only where it can be completed beside the seed; the last step may spend what was kept."""
-    bench, _ = made(room=20)
+    bench, ledger, _ = made(room=20)
     better = with_rules(bench.seed, "rule a0")
 
     async def main():
@@ -100,7 +100,7 @@ def test_the_end_keeps_what_it_will_cost():
         with pytest.raises(sm.BudgetExceeded, match="1 rollouts do not fit: 20 are left, and the end needs 23"):
             await bench.evaluate(better, bench.validation[:1])
         await bench.evaluate(better, bench.train[:8], split="train")
-        bench.begin(1, is_last=True)
+        ledger.begin(1, is_last=True)
         assert bench.room == 12
         await bench.evaluate(bench.seed, bench.validation)
 
@@ -110,16 +110,16 @@ def test_the_end_keeps_what_it_will_cost():
 
 def test_a_step_may_take_what_it_asked_for():
     """The rollouts of `step_cost` are its own; only what goes beyond them must leave the end its part."""
-    bench, _ = made(room=20)
+    bench, ledger, _ = made(room=20)
     better = with_rules(bench.seed, "rule a0")
-    bench.pledge(8)
+    ledger.pledge(8)
     asyncio.run(bench.evaluate(better, bench.validation[:8]))
     assert bench.rollouts == 8
 
 
 def test_a_race_ends_as_soon_as_it_is_lost():
     """Pairs of the same rows, block by block."""
-    bench, _ = made(rows=40)
+    bench, *_ = made(rows=40)
     good = with_rules(bench.seed, "rule a0", "rule a1").replace({"1/instructions": "rule b0\nrule b1"})
     lost = asyncio.run(bench.race(bench.seed, good, block=5))
     assert not lost.kept
@@ -131,20 +131,20 @@ def test_a_race_ends_as_soon_as_it_is_lost():
 
 def test_a_tie_goes_to_the_older_one():
     """Higher mean, more rows, fewer tokens, the older one."""
-    bench, _ = made()
+    bench, ledger, _ = made()
 
     async def main():
         for name in ("b", "a"):
             await bench.evaluate(with_rules(bench.seed, f"line {name}"), bench.validation)
 
     asyncio.run(main())
-    assert [known.state["0/instructions"].value for known in bench.pool.best_first()] == ["line b", "line a"]
-    assert [each.id for each in bench.pool.candidates()] == ["c0", "c1", "c2"]
+    assert [known.state["0/instructions"].value for known in ledger.pool.best_first()] == ["line b", "line a"]
+    assert [each.id for each in ledger.pool.candidates()] == ["c0", "c1", "c2"]
 
 
 def test_what_is_known_does_not_depend_on_who_was_faster():
     """A State of this step is not known yet; one of an earlier step is."""
-    bench, _ = made()
+    bench, ledger, _ = made()
     new = with_rules(bench.seed, "new")
 
     async def slot(wait):
@@ -153,17 +153,17 @@ def test_what_is_known_does_not_depend_on_who_was_faster():
         return bench.knows(new)
 
     for waits in ((0.0, 0.01), (0.01, 0.0)):
-        bench, _ = made()
+        bench, ledger, _ = made()
         found = asyncio.run(bench.gather(*(slot(wait) for wait in waits)))
         assert found == [False, False]
-        assert bench.pool.find(new).operator == f"slot {waits[0]}"
-        bench.begin(1)
+        assert ledger.pool.find(new).operator == f"slot {waits[0]}"
+        ledger.begin(1)
         assert bench.knows(new)
 
 
 def test_a_question_is_asked_once_per_place():
     """In phase `optimizer`, and drawn anew at the next place."""
-    bench, _ = made()
+    bench, ledger, _ = made()
     asked = []
 
     class Asked(sm.Module):
@@ -178,12 +178,12 @@ def test_a_question_is_asked_once_per_place():
     one, two = asyncio.run(main())
     assert one == two
     assert len(asked) == 2
-    assert bench.pieces == 2
+    assert ledger.pieces == 2
 
 
 def test_lines_stand_by_place_not_by_time():
     """Concurrent work is logged in the order in which it was asked for."""
-    bench, _ = made()
+    bench, ledger, _ = made()
 
     async def slot(number):
         await asyncio.sleep(0.01 * (3 - number))
@@ -191,13 +191,13 @@ def test_lines_stand_by_place_not_by_time():
 
     asyncio.run(bench.gather(*(slot(number) for number in range(3))))
     bench.log("last", [], "perfect")
-    bench.end()
-    assert [line["rows"] for line in bench.lines] == [0, 1, 2, 0]
+    ledger.end()
+    assert [line["rows"] for line in ledger.lines] == [0, 1, 2, 0]
 
 
 def test_rows_and_blocks_that_cannot_be():
     """Ids that are those of no row, and a block of no rows, which would race without an end."""
-    bench, _ = made()
+    bench, *_ = made()
 
     async def main():
         with pytest.raises(sm.TrainerError, match="'x' name no train row"):
@@ -223,6 +223,6 @@ async def test_a_part_that_names_no_module_ends_the_run():
 
 def test_an_unknown_path_is_refused():
     """A State may have targets alone."""
-    bench, _ = made()
+    bench, *_ = made()
     with pytest.raises(sm.StateError):
         asyncio.run(bench.evaluate(sm.State({"nowhere": bench.seed["0/instructions"]}), bench.validation))
