@@ -11,9 +11,8 @@ are computed when they are read.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -235,7 +234,6 @@ class Owner(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
 class CallRun:
     """An entry call with all calls below it: what they share.
 
@@ -249,13 +247,16 @@ class CallRun:
         meter: The meter that sums the usage of this run.
     """
 
-    paths: Mapping[int, str] = field(default_factory=dict[int, str])
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-    started: float = field(default_factory=perf_counter)
-    all_rewards: list[RewardOfCall] = field(default_factory=list[RewardOfCall])
-    failed_calls: set[int] = field(default_factory=set[int])
-    id: str = field(default_factory=new_run_id)
-    meter: UsageMeter = field(default_factory=UsageMeter)
+    __slots__ = ("all_rewards", "failed_calls", "id", "meter", "numbers", "paths", "started")
+
+    def __init__(self) -> None:
+        self.paths: Mapping[int, str] = {}
+        self.numbers = itertools.count()
+        self.started = perf_counter()
+        self.all_rewards: list[RewardOfCall] = []
+        self.failed_calls: set[int] = set()
+        self.id = new_run_id()
+        self.meter = UsageMeter()
 
     def add_reward(self, frame: CallFrame, reward: Reward) -> None:
         """Keep a reward that a call has given until the run ends."""
