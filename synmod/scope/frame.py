@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from synmod.leaves import new_run_id, reset, with_label
+from synmod.leaves import aio, new_run_id, reset, with_label
 
-from .usage import Usage, UsageMeter, check_phase
+from .usage import NO_USAGE, Usage, UsageMeter, check_phase
 
 if TYPE_CHECKING:
     from synmod.journal import Part
@@ -200,6 +200,8 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
+_FIRST_USE: Final = aio.lock()  # held while a run gets its meter; re-entrant because of the collector
+
 Reward: TypeAlias = tuple[str, str | None, float]
 """Path of the module, name of the reward or None, value."""
 
@@ -244,10 +246,9 @@ class CallRun:
         all_rewards: The rewards so far, in the order in which they were given.
         failed_calls: Numbers of the calls that failed, whose rewards no longer count.
         id: The text that begins the ids of all calls of this run.
-        meter: The meter that sums the usage of this run.
     """
 
-    __slots__ = ("all_rewards", "failed_calls", "id", "meter", "numbers", "paths", "started")
+    __slots__ = ("_meter", "all_rewards", "failed_calls", "id", "numbers", "paths", "started")
 
     def __init__(self) -> None:
         self.paths: Mapping[int, str] = {}
@@ -256,7 +257,20 @@ class CallRun:
         self.all_rewards: list[RewardOfCall] = []
         self.failed_calls: set[int] = set()
         self.id = new_run_id()
-        self.meter = UsageMeter()
+        self._meter: UsageMeter | None = None
+
+    @property
+    def meter(self) -> UsageMeter:
+        """The meter that sums the usage of this run, made when it is first needed."""
+        if self._meter is None:
+            with _FIRST_USE:
+                self._meter = self._meter or UsageMeter()
+        return self._meter
+
+    @property
+    def usage(self) -> Usage:
+        """What the model calls used so far."""
+        return NO_USAGE if self._meter is None else self._meter.total()
 
     def add_reward(self, frame: CallFrame, reward: Reward) -> None:
         """Keep a reward that a call has given until the run ends."""
@@ -359,7 +373,7 @@ class CallFrame:
     @property
     def usage(self) -> Usage:
         """What the model calls of the whole run used so far."""
-        return self.run.meter.total()
+        return self.run.usage
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
