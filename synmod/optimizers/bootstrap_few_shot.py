@@ -8,16 +8,8 @@ from synmod.registry import register_own
 from synmod.train import Bench, whole_numbers
 from synmod.tree import OptState, State
 
-from .example_pool import (
-    ExamplePool,
-    FewShot,
-    cost_of_halving,
-    draw_sets,
-    examples_from_fitting_labels,
-    examples_from_labels,
-    examples_from_runs,
-    successive_halving,
-)
+from . import example_pool
+from .example_pool import ExamplePool, FewShot, cost_of_halving
 
 _FIRST = 5  # validation rows of the first round of halving
 
@@ -81,7 +73,7 @@ class BootstrapFewShot(FewShot):
         rows = len(bench.validation)
         if self.entries.value:
             return self._swap_cost(bench, self._slots(bench))
-        runs = 0 if self.teacher is None and examples_from_labels(bench) else len(bench.train)
+        runs = 0 if self.teacher is None and example_pool.examples_from_labels(bench) else len(bench.train)
         return runs + cost_of_halving(self.sets, _FIRST, rows)
 
     def _swap_cost(self, bench: Bench, slots: int) -> int:
@@ -101,21 +93,16 @@ class BootstrapFewShot(FewShot):
 
     async def _choose_first_set(self, bench: Bench, state: State) -> State:
         """Return the best of the present set, labels, the first entries of the teacher, and random sets."""
-        labels, taught = await examples_from_fitting_labels(bench, state, _FIRST), ExamplePool({})
+        labels, taught = await example_pool.examples_from_fitting_labels(bench, state, _FIRST), ExamplePool({})
         if self.teacher is not None or not labels:
             most = bench.room - cost_of_halving(self.sets, _FIRST, len(bench.validation))
-            taught = await examples_from_runs(bench, state, teacher=self.teacher, most=max(0, most))
+            taught = await example_pool.examples_from_runs(bench, state, teacher=self.teacher, most=max(0, most))
         pool = taught.fill_rows_from(labels)
-        pool.register(bench)
-        sets = [
-            state,
-            *(source.with_rows(state, source.rows, self.max_examples) for source in (labels, taught) if source),
-        ]
-        sets = list(dict.fromkeys(sets))[: self.sets]
+        firsts = [source.with_rows(state, source.rows, self.max_examples) for source in (labels, taught) if source]
+        sets = list(dict.fromkeys([state, *firsts]))[: self.sets]
         for first in sets:
             bench.candidate(first, state, operator="set")
-        sets = await draw_sets(bench, pool, sets, most=self.max_examples, sets=self.sets, first=_FIRST, operator="set")
-        best = await successive_halving(bench, sets, _FIRST, "set")
+        best = await self.choose_set(bench, pool, sets, _FIRST, "set")
         self.entries.assign(pool.to_json())
         return best
 

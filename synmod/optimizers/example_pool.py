@@ -256,6 +256,15 @@ class FewShot(Optimizer):
     kinds: ClassVar[tuple[TargetKind, ...]] = ("examples",)
     ends: ClassVar[bool] = True
 
+    max_examples: int
+    sets: int
+
+    async def choose_set(self, bench: Bench, pool: ExamplePool, sets: Sequence[State], first: int, word: str) -> State:
+        """Return the best of some sets, the present one first, and of random ones; `word` is their operator."""
+        pool.register(bench)
+        states = await draw_sets(bench, pool, sets, most=self.max_examples, sets=self.sets, first=first, operator=word)
+        return await successive_halving(bench, states, first, word)
+
     async def finish(self, state: State, bench: Bench) -> State:
         """Return the best of those that were run on the most rows, proved on all validation rows."""
         return await bench.best_on_validation(state, most_rows=True)

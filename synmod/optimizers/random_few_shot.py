@@ -7,15 +7,8 @@ from synmod.registry import register_own
 from synmod.train import Bench, real_number, whole_numbers
 from synmod.tree import OptState, State
 
-from .example_pool import (
-    FewShot,
-    cost_of_halving,
-    draw_sets,
-    examples_from_fitting_labels,
-    examples_from_labels,
-    examples_from_runs,
-    successive_halving,
-)
+from . import example_pool
+from .example_pool import FewShot, cost_of_halving
 
 
 @register_own()
@@ -56,20 +49,15 @@ class RandomFewShot(FewShot):
         """Draw the sets and return the best."""
         first = self._first_rows(bench)
         most = bench.room - cost_of_halving(self.sets, first, len(bench.validation))
-        pool = await examples_from_fitting_labels(bench, state, first)
-        pool = pool or await examples_from_runs(bench, state, threshold=self.threshold, most=max(0, most))
-        pool.register(bench)
-        kind = "random set"
-        states = await draw_sets(
-            bench, pool, [state], most=self.max_examples, sets=self.sets, first=first, operator=kind
-        )
-        best = await successive_halving(bench, states, first, kind)
+        pool = await example_pool.examples_from_fitting_labels(bench, state, first)
+        pool = pool or await example_pool.examples_from_runs(bench, state, threshold=self.threshold, most=max(0, most))
+        best = await self.choose_set(bench, pool, [state], first, "random set")
         self.searched.assign(True)
         return best
 
     def step_cost(self, bench: Bench) -> int:
         """Return the rollouts of the pool and of the halving."""
-        runs = 0 if examples_from_labels(bench) else len(bench.train)
+        runs = 0 if example_pool.examples_from_labels(bench) else len(bench.train)
         return runs + cost_of_halving(self.sets, self._first_rows(bench), len(bench.validation))
 
     def _first_rows(self, bench: Bench) -> int:
