@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, overload
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -98,24 +98,12 @@ def _keys(program: Program) -> Callable[[Module], str]:
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 
-class Compiled:
+class Compiled(NamedTuple):
     """What `compile` was given: reward, optimizer and metrics, as objects."""
 
-    __slots__ = ("_optimizer", "metrics", "reward")
-
-    def __init__(self, reward: Any, optimizer: Any, metrics: Iterable[Any]) -> None:
-        self.reward = None if reward is None else train.rewards.reward_from(reward)
-        self.metrics = train.metrics.metrics_from(metrics)
-        self._optimizer: train.Optimizer = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
-
-    @property
-    def batch_size(self) -> int | None:
-        """How many rows the optimizer learns from at once; None where it does not learn from batches."""
-        return getattr(self._optimizer, "minibatch", 32) if self._optimizer.learns_from_batches else None
-
-    def fresh_optimizer(self) -> train.Optimizer:
-        """Return a copy of the optimizer: one object may train several programs, each from the beginning."""
-        return self._optimizer.clone()
+    reward: train.rewards.Reward | None
+    optimizer: train.Optimizer
+    metrics: list[Any]
 
 
 M = TypeVar("M", bound=BaseModel, default=Any)
@@ -317,7 +305,10 @@ class Program(Module, Generic[M]):
 
         Source: Keras `Model.compile`.
         """
-        object.__setattr__(self, "_compiled", Compiled(reward, optimizer, metrics))
+        judge = None if reward is None else train.rewards.reward_from(reward)
+        algorithm = train.optimizer_from("random_few_shot" if optimizer is None else optimizer)
+        compiled = Compiled(judge, algorithm, train.metrics.metrics_from(metrics))
+        object.__setattr__(self, "_compiled", compiled)
 
     @checks_keywords
     async def fit(
@@ -386,15 +377,16 @@ class Program(Module, Generic[M]):
         rows, held_out = await train.load_training_rows(
             x, y, self, validation_data, validation_split, shuffle=shuffle, seed=seed
         )
-        size = compiled.batch_size or len(rows) if batch_size is None else batch_size
+        optimizer = compiled.optimizer.clone()  # one object may train several programs, each from the beginning
+        size = getattr(optimizer, "minibatch", 32) if optimizer.learns_from_batches else len(rows)
         bar = [] if verbose == 0 else [train.callbacks.ProgressBar(progress)]
         own = [callbacks] if isinstance(callbacks, train.callbacks.Callback) else callbacks
         return await trainer.fit(
-            train.Batches(rows, batch_size=size),
+            train.Batches(rows, batch_size=size if batch_size is None else batch_size),
             eval_data=held_out or None,
             eval_metric=compiled.metrics,
             num_epoch=epochs,
-            optimizer=compiled.fresh_optimizer(),
+            optimizer=optimizer,
             callbacks=[*bar, *own],
             budget=budget,
             run=run,
