@@ -262,10 +262,6 @@ class Sequential(Program[M]):
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
     @overload
-    def __init__(
-        self: "Sequential[Any]", members: Mapping[str, Member], **options: Unpack[modules.ModuleOptions]
-    ) -> None: ...
-    @overload
     def __init__(self, members: Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
     @overload
     def __init__(
@@ -273,7 +269,9 @@ class Sequential(Program[M]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Sequential[Any]", members: Iterable[Member] = (), **options: Unpack[modules.ModuleOptions]
+        self: "Sequential[Any]",
+        members: Mapping[str, Member] | Iterable[Member] = (),
+        **options: Unpack[modules.ModuleOptions],
     ) -> None: ...
     @overload
     def __init__(self, *members: *Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...

@@ -114,21 +114,13 @@ class Inputs:
 
     def _by_name(self, module: Module, keywords: Mapping[str, Any], args: Sequence[Any]) -> list[Any]:
         """Return the values of keyword arguments, in the order of the Inputs."""
-        unknown = [name for name in keywords if name not in self.names]
-        if args and not unknown:
-            raise CallError(
-                f"{where(module)}: got {_count_text(args)} and the keywords {', '.join(keywords)}; pass all inputs by "
-                f"keyword ({', '.join(self.names)}), or none."
-            )
         needed = [name for name, declared in zip(self.names, self.declared, strict=True) if not declared.optional]
-        missing = [name for name in needed if name not in keywords and not args]
-        if unknown or missing:
-            faults = [f"unknown keyword {name!r}.{self._hint(name)}" for name in unknown]
-            faults += [f"missing keyword {name!r}." for name in missing]
-            raise CallError(
-                f"{where(module)}: {' '.join(faults)} Got {', '.join(keywords)}; its inputs are "
-                f"{', '.join(self.names)}."
-            )
+        faults = [f"unknown keyword {name!r}.{self._hint(name)}" for name in keywords if name not in self.names]
+        faults += [f"missing keyword {name!r}." for name in needed if name not in keywords and not args]
+        faults += [f"{_count_text(args)}; pass all inputs by keyword, or none."] if args else []
+        if faults:
+            names = f"Got {', '.join(keywords)}; its inputs are {', '.join(self.names)}"
+            raise CallError(f"{where(module)}: {' '.join(faults)} {names}.")
         return [keywords.get(name) for name in self.names]
 
     def _hint(self, word: str) -> str:

@@ -70,13 +70,11 @@ def rows_of(batch: Any, *, filling: bool = True) -> list[Example]:
     size = max(lengths.values())
     if pad > size:
         raise errors.TrainerError(f"A batch of {size} rows has pad={pad}; give at most as many as there are.")
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    inputs: list[Any] = rows if isinstance(batch.data, Mapping) else [row["data"] for row in rows]
-    targets = [None] * size if labels is None else labels
-    return [
-        row if isinstance(row, Example) else Example(None, row, target)
-        for row, target in zip(inputs, targets, strict=True)
-    ][: size if filling else size - pad]
+    by_name = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    rows: Iterable[Any] = by_name if isinstance(batch.data, Mapping) else columns["data"]
+    pairs = zip(rows, [None] * size if labels is None else labels, strict=True)
+    examples = [row if isinstance(row, Example) else Example(None, row, target) for row, target in pairs]
+    return examples[: size if filling else size - pad]
 
 
 def _columns(data: Any) -> Mapping[str, Sequence[Any]]:
@@ -285,9 +283,8 @@ class ContextPool:
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
         self.contexts, self.loads = tuple(contexts), loads
         self.concurrency = concurrency
-        self._most = (
-            64 if concurrency is None else leaves.check_int("concurrency", concurrency, error=errors.TrainerError)
-        )
+        most = 64 if concurrency is None else concurrency
+        self._most = leaves.check_int("concurrency", most, error=errors.TrainerError)
         self._free = [context.limit or self._most for context in contexts]
         self.size = sum(self._free)
         """How many rows run at once in all contexts."""

@@ -109,7 +109,10 @@ async def load_examples(
         raise ArgumentError(
             f"load_examples: {len(targets)} targets for {len(records)} rows; give one each, or names of fields.{hint}"
         )
-    rows = records if targets is None else [(place, _with(row, targets[at])) for at, (place, row) in enumerate(records)]
+    rows = records
+    if targets is not None:  # an error that reading a row raised stays
+        pairs = zip(records, targets, strict=False)
+        rows = [(place, row if isinstance(row, Exception) else (row, target)) for (place, row), target in pairs]
     outputs = await outputs_of(program, next((_inputs_in(row) for _, row in rows), None))
     return await read_examples(rows, Columns(program, outputs, names, renamed, id, group), are_json=True)
 
@@ -175,7 +178,8 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
         outputs = await outputs_of(program, rows[0].inputs if rows else None, builds=builds)
     elif not isinstance(table, Sized):
         outputs = await outputs_of(program, builds=builds)
-        return _read_later(table, Columns(program, outputs, keeps_inputs=True)), outputs
+        columns, ids, numbers = Columns(program, outputs, keeps_inputs=True), set[str](), count()
+        return flat_map(lambda row: (read_row(next(numbers), row, ids, columns),), table), outputs
     else:
         records, ids = list(cast("Iterable[Any]", table)), set[str]()
         outputs = await outputs_of(program, next(map(_inputs_in, records), None), builds=builds)
@@ -184,12 +188,6 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
         places = [(f"row {number}", row) for number, row in enumerate(records)]
         rows = await read_examples(places, Columns(program, outputs, keeps_inputs=True))
     return [*starmap(with_id, enumerate(rows))], outputs
-
-
-def _read_later(rows: Any, columns: Columns) -> Iterator[Example] | AsyncIterator[Example]:
-    """Yield rows as examples, each when it is taken; errors of `read_row`."""
-    ids, numbers = set[str](), count()
-    return flat_map(lambda row: (read_row(next(numbers), row, ids, columns),), rows)
 
 
 def flat_map(work: Callable[[Any], Iterable[T]], rows: Any) -> Iterator[T] | AsyncIterator[T]:
@@ -223,11 +221,6 @@ def _places(places: Sequence[str]) -> str:
     """Return the first places of a fault as text."""
     more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
     return f"{', '.join(places[:_PLACES_SHOWN])}{more}"
-
-
-def _with(row: Any, target: Any) -> Any:
-    """Return a row with a target of its own; an error that reading it raised stays."""
-    return row if isinstance(row, Exception) else (row, target)
 
 
 def _inputs_in(row: Any) -> Any:

@@ -130,7 +130,8 @@ async def fit(
     validation_metrics = metrics if validation_metric is None else as_list(validation_metric)
     rows = batches.read_rows(train, eval_data)
     if not trainer.bound or force_rebind:
-        await _bind(trainer, next(iter(rows[1].values())), force_rebind)
+        first = next(iter(rows[1].values()))
+        await trainer.bind(_schemas_of(trainer, first.inputs), _declaration_of(first.target), force_rebind=force_rebind)
     if monitor is not None:
         trainer.install_monitor(monitor)
     if not trainer.params_initialized or force_init:
@@ -573,12 +574,6 @@ async def _call(functions: Iterable[Any], *args: Any) -> None:
         result = function(*args)
         if inspect.isawaitable(result):
             await result
-
-
-async def _bind(trainer: Trainer, row: Example, force_rebind: bool) -> None:
-    """Bind a trainer by the schemas of a row; errors of `bind`."""
-    schemas = _schemas_of(trainer, row.inputs)
-    await trainer.bind(schemas, _declaration_of(row.target), force_rebind=force_rebind)
 
 
 def _schemas_of(trainer: Trainer, first: Any) -> Any:

@@ -32,7 +32,6 @@ REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra",
 
 T = TypeVar("T")
 
-_ABSENT: Final = object()
 _SHOWN: Final = 200  # characters of a value in a critique
 _WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand without spaces
 
@@ -45,19 +44,12 @@ def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
     return entry() if isinstance(entry, type) else entry
 
 
-def _describe_difference(name: str, expected: Any, actual: Any) -> str:
-    """Return the expected and the actual value of a field as text."""
-    text = "nothing" if actual is _ABSENT else f"{leaves.dump_json(actual):.{_SHOWN}}"
-    return f"{name}: expected {leaves.dump_json(expected):.{_SHOWN}}, got {text}"
-
-
 def _mean_of(scores: Mapping[str, float], expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Feedback:
     """Return the mean score of the fields, and the expected values of the wrong ones."""
-    off = [
-        _describe_difference(name, expected[name], actual.get(name, _ABSENT))
-        for name in expected
-        if scores.get(name, 0) < 1
-    ]
+    off: list[str] = []
+    for name in (name for name in expected if scores.get(name, 0) < 1):
+        got = f"{leaves.dump_json(actual[name]):.{_SHOWN}}" if name in actual else "nothing"
+        off.append(f"{name}: expected {leaves.dump_json(expected[name]):.{_SHOWN}}, got {got}")
     return Feedback(math.fsum(scores.values()) / len(expected), "\n".join(off) or None)
 
 
@@ -732,11 +724,9 @@ async def agreement(judge: Any, rows: Iterable[Mapping[str, Any]]) -> Agreement:
     """
     reward, cases, people = reward_from(judge), [*rows], list[float]()
     for index, row in enumerate(cases):
-        if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
+        if not isinstance(row, Mapping) or not {"outputs", "score"} <= {*row}:  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
             got = f"rows[{index}] is {row!r:.60}"
             raise DataError(f"agreement: {got}; write a mapping, {{'outputs': ..., 'score': ...}}.")
-        if "outputs" not in row or "score" not in row:
-            raise DataError(f"agreement: rows[{index}] has {', '.join(row) or 'nothing'}; it needs outputs and score.")
         score = row["score"]
         people.append(
             data.normalize_score(score, reward.scale)
