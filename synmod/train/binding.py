@@ -15,8 +15,8 @@ from synmod.module import Module, input_declaration, input_spec_of, own_inputs_o
 from .candidates import Target, kind_of
 from .credit import Routing, matches
 from .optimizer import Optimizer
-from .rows import Example, PositionalInputs, defaults_of, input_names, input_symbols, wrap_input, wrap_inputs
-from .targets import Targets, names_of
+from .rows import Columns, Example, PositionalInputs, defaults_of, input_names, input_symbols
+from .targets import names_of
 
 Schemas: TypeAlias = list[tuple[str, data.SymbolicDataModel]]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,9 +36,7 @@ class Binding:
         roles: The class of each Variable, by path text.
         requests: The word of `grad_req` for each param.
         routing: Routes feedback to the params; None before `bind`.
-        names: All inputs of the program, in order.
-        defaults: The values of inputs that a row may leave out.
-        targets: Reads targets by the outputs of the program.
+        columns: Reads rows by the inputs, and by the outputs of the program.
     """
 
     program: Module
@@ -48,9 +46,7 @@ class Binding:
     roles: Mapping[str, Role] = field(default_factory=dict[str, Role])
     requests: Mapping[str, str] = field(default_factory=dict[str, str])
     routing: Routing | None = None
-    names: Sequence[str] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    targets: Targets = field(default_factory=partial(Targets, None))
+    columns: Columns = field(default_factory=partial(Columns, None))
 
     @property
     def has_params(self) -> bool:
@@ -154,23 +150,13 @@ class Binding:
             number: Names it where it has no id.
 
         Raises:
-            TrainerError: The program takes several inputs, and it has others, or lacks one that it must have.
             SchemaError: A value misses its schema; names the row.
-            DataError: No output can have its target; names the row.
+            DataError: An input is missing or unknown, or no output can have its target; names the row.
         """
         place = f"row {number if example.id is None else example.id}"
         try:
-            example = replace(example, target=self.targets.read(example.target))
-            if len(self.names) == 1:
-                return replace(example, inputs=wrap_inputs(self.inputs[0][1], example.inputs))
-            row, bound = example.inputs, dict(self.inputs).keys()
-            names = {*cast("Any", row)} if isinstance(row, Mapping) else None
-            if len(bound) == 1 and names != bound:
-                row, names = dict.fromkeys(bound, cast("Any", row)), {*bound}
-            if names is None or not bound - self.defaults.keys() <= names <= bound:
-                raise errors.TrainerError(f"{place}: its inputs are {row!r:.100}; give a dict of {', '.join(bound)}.")
-            values = {name: wrap_input(schema, row[name]) for name, schema in self.inputs if name in row}
-            return replace(example, inputs=arguments(self.program, values, self.defaults))
+            target = self.columns.targets.read(example.target)
+            return replace(example, inputs=self.columns.wrap(example.inputs), target=target)
         except errors.SchemaError as error:
             raise errors.SchemaError(f"{place}: {error}", error.errors) from None
         except errors.DataError as error:
@@ -193,7 +179,8 @@ class Binding:
                     f"reshape: {name!r} is not compatible with what is bound, or not with what the program takes: "
                     f"{schema!r:.200} against {bound!r:.200} and {declared_schema!r:.200}."
                 )
-        return replace(self, inputs=inputs, labels=self.labels if labels is None else labels)
+        columns = Columns(self.program, self.columns.targets.outputs, symbols=dict(inputs))
+        return replace(self, inputs=inputs, labels=self.labels if labels is None else labels, columns=columns)
 
 
 # -- names and schemas of data -----------------------------------------------------------------------------------------
@@ -255,8 +242,9 @@ def symbols_by_name(program: Module) -> dict[str, data.SymbolicDataModel | None]
     return dict(zip(input_names(program), leaves.leaves(input_symbols(program)), strict=False))
 
 
-def arguments(program: Module, inputs: Mapping[str, Any], defaults: Mapping[str, Any]) -> PositionalInputs:
+def arguments(program: Module, inputs: Mapping[str, Any]) -> PositionalInputs:
     """Return values by name as the positional arguments of a program: one dict where its Inputs are a dict."""
+    defaults = defaults_of(program)
     values = {name: inputs[name] if name in inputs else defaults.get(name) for name in input_names(program)}
     is_dict = own_inputs_of(program) and leaves.is_object(input_declaration(program))
     return PositionalInputs((values,)) if is_dict else PositionalInputs(values.values())

@@ -260,6 +260,7 @@ class Columns:
         id: The column that names rows.
         group: The column of the group.
         keeps_inputs: Whether inputs that cannot be read are kept as they are, so that only the run of that row fails.
+        symbols: The inputs that rows have, by name; None for all that the program declares.
     """
 
     def __init__(
@@ -272,6 +273,7 @@ class Columns:
         group: str | None = None,
         *,
         keeps_inputs: bool = False,
+        symbols: Mapping[str, data.SymbolicDataModel] | None = None,
     ) -> None:
         self._chosen, self._rename, self._id, self._group = targets, rename or {}, id, group
         self._ids, self._keeps_inputs = set[str](), keeps_inputs
@@ -279,6 +281,8 @@ class Columns:
         nest = None if program is None else input_symbols(program)
         names = [] if program is None else input_names(program)
         by_name = is_object(nest) or len(names) > 1
+        if symbols is not None:
+            names, nest = [*symbols], [*symbols.values()]
         self._symbols: dict[str, Any] = dict(zip(names, leaves(nest), strict=False)) if by_name else {}
         self._single: Any = None
         self._defaults = defaults_of(program) if program and by_name else {}
@@ -307,7 +311,7 @@ class Columns:
         """
         if isinstance(row, Example):
             check_id(row.id, self._ids)
-            return replace(row, inputs=self._wrap(row.inputs), target=self.targets.read(row.target))
+            return replace(row, inputs=self.wrap(row.inputs), target=self.targets.read(row.target))
         row = self._by_name(row)
         pair: tuple[Any, Any] = pair_of(cast("Any", row)) if isinstance(row, tuple) else (row, _ABSENT)
         inputs, target = self._by_name(pair[0]), pair[1]
@@ -320,13 +324,13 @@ class Columns:
             record = {self._rename.get(name, name): value for name, value in fields.items()} if self._rename else fields
             return self.example(self._record(record)) if self._is_record(record) else self._split(fields, target)
         if target is _ABSENT and isinstance(inputs, str) and len(self._fields) == 1 and self._single is not None:
-            return Example(None, self._wrap(inputs))
+            return Example(None, self.wrap(inputs))
         if target is _ABSENT:
             names = ", ".join(map(repr, names_in(inputs)))
             fields = f" with the fields {names:.200}, none of which is an input ({', '.join(self._fields)})"
             remedy = "give a data model, a dict, a dataclass, an Example, or a pair"
             raise DataError(f"it is a {type(inputs).__name__}{fields if names else ''}; {remedy}.")
-        return Example(None, self._wrap(inputs), self.targets.read(target))
+        return Example(None, self.wrap(inputs), self.targets.read(target))
 
     def _by_name(self, value: Any) -> Any:
         """Return the fields of a record by name, where one of them is an input; anything else as it is.
@@ -391,7 +395,7 @@ class Columns:
             target = self._target({name: fields[name] for name in targets})
         values = {name: fields[name] for name in inputs if name in fields}
         extra = {name: fields[name] for name in rest if name not in targets and name not in inputs}
-        return Example(row_id, self._wrap(values), self.targets.read(target), extra, group)
+        return Example(row_id, self.wrap(values), self.targets.read(target), extra, group)
 
     def _target(self, columns: Mapping[str, Any]) -> Any:
         """Return the target in its columns: the object in the only one, where that has the fields of the output."""
@@ -465,7 +469,7 @@ class Columns:
                 remedy = form or _record_form(fields) or did_you_mean(name, fields) + rename
                 raise DataError(f"there is no input {name!r}.{remedy} The columns are {names:.300}.")
 
-    def _wrap(self, inputs: Any) -> Any:
+    def wrap(self, inputs: Any) -> Any:
         """Return inputs as data models, as far as the program declares them.
 
         Args:
@@ -482,19 +486,23 @@ class Columns:
             raise
 
     def _read_inputs(self, inputs: Any) -> Any:
-        """Return inputs as data models; errors of `_wrap`."""
+        """Return inputs as data models; errors of `wrap`."""
         if self._symbols and isinstance(inputs, list | tuple) and not isinstance(inputs, PositionalInputs):
             values = cast("Sequence[Any]", inputs)
             if len(values) != len(self._symbols):
                 raise DataError(f"it has {len(values)} inputs; the program takes {', '.join(self._symbols)}.")
             inputs = dict(zip(self._symbols, values, strict=True))
+        if len(self._symbols) == 1 and not (is_object(inputs) and self._symbols.keys() == inputs.keys()):
+            inputs = dict.fromkeys(self._symbols, inputs)
         if is_object(inputs):
             self._check_required(inputs)
             if self._symbols:
                 values = {**self._defaults, **inputs}
                 if missing := [name for name in self._symbols if name not in values]:
                     raise DataError(f"there is no input {missing[0]!r}.")
-                return {name: wrap_input(symbol, values[name]) for name, symbol in self._symbols.items()}
+                if unknown := [name for name in inputs if name not in self._symbols]:
+                    raise DataError(f"there is no input {unknown[0]!r}; there are {', '.join(self._symbols)}.")
+                return {name: wrap_input(self._symbols.get(name), value) for name, value in values.items()}
         return inputs if self._single is None else wrap_input(self._single, inputs)
 
 

@@ -26,8 +26,7 @@ from .metrics import metrics_from, row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
 from .rollouts import Rollout, RunOutcome
-from .rows import Example
-from .targets import Targets
+from .rows import Columns, Example
 
 
 class Trainer:
@@ -193,7 +192,6 @@ class Trainer:
             shared_module.steps.check("shared_module")
         inputs = binding.schemas_by_name(data_schemas, self.data_names)
         labels = None if label_schemas is None else data.declare(label_schemas)
-        names, defaults = binding.input_names(self.program), binding.defaults_of(self.program)
 
         def plan(outputs: Any) -> binding.Binding:
             schemas = binding.output_schemas(outputs)
@@ -206,12 +204,10 @@ class Trainer:
                 binding.check_shared(self.program, shared_module.program)
             roles = binding.roles_of(self.program, self._fixed, self._state_names)
             requests = binding.requests_of(grad_req, [path for path in roles if roles[path] == "param"])
-            return binding.Binding(
-                self.program, inputs, labels, schemas, roles, requests, None, names, defaults, Targets(outputs)
-            )
+            columns = Columns(self.program, outputs, symbols=dict(inputs))
+            return binding.Binding(self.program, inputs, labels, schemas, roles, requests, None, columns)
 
-        args = binding.arguments(self.program, dict(inputs), defaults)
-        bound = await build_and_check(plan, self.program, args)
+        bound = await build_and_check(plan, self.program, binding.arguments(self.program, dict(inputs)))
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
         self._binding = replace(bound, routing=Routing(self.program, bound.targets_for().values()))
@@ -560,7 +556,7 @@ class Trainer:
 
     def target_checks(self, metrics: Iterable[Any] = ()) -> list[evaluation.Check]:
         """Return what raises for a target that no output can match, by the reward or one of some metrics."""
-        return evaluation.target_checks(self._binding.targets.outputs, self.reward, metrics_from(metrics))
+        return evaluation.target_checks(self._binding.columns.targets.outputs, self.reward, metrics_from(metrics))
 
     @needs_its_steps
     async def forward(
@@ -576,7 +572,7 @@ class Trainer:
         Raises:
             TrainerError: Lists of different lengths, too many slices.
             SchemaError: A row that misses the bound schema.
-            DataError: A label that no output can have.
+            DataError: An input that is missing or unknown, a label that no output can have.
             Exception: The first failure, with the number of its row as a note.
         """
         leaves.check_choice("forward: on_error", on_error, ("raise", "collect"), error=TrainerError)

@@ -814,7 +814,7 @@ async def test_a_row_may_leave_out_an_optional_input():
     trainer = sm.Trainer(Two())
     await trainer.bind([("left", Query), ("right", Other)])
     await trainer.init_params()
-    with pytest.raises(sm.TrainerError, match="give a dict of left, right"):
+    with pytest.raises(sm.DataError, match="row .*: there is no input 'right'"):
         await trainer.forward(sm.Batch({"left": [{"question": "x"}]}))
     with pytest.raises(sm.TrainerError, match="data_names: left of 'two' cannot be left out"):
         sm.Trainer(Two(), data_names=["right"])
