@@ -4,11 +4,12 @@ This file has the sender, the worker (it reads the program once, then runs batch
 name), and the JSON that passes between them.
 """
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import lru_cache
 from importlib import import_module
 from math import ceil
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 from synmod import data, errors, flow, lm, registry, saving, scope, train, tree
 from synmod.data import DataModel, JsonDataModel
 from synmod.errors import ArgumentError, DataError, RunError
-from synmod.leaves import Gate, Json, Signal, aio, check_int, current_clock, frozen, is_object, must_be
+from synmod.leaves import Gate, Json, aio, check_int, current_clock, frozen, is_object, must_be
 from synmod.module import Module
 from synmod.train import Example, RunOutcome
 
@@ -140,23 +141,20 @@ class DaskExecutor:
                 await client.close()
 
 
-@dataclass(slots=True, eq=False)
-class _Row:
+class _Row(NamedTuple):
     """A row to run on a worker.
 
     Attributes:
         models: The models in force at the caller, as the text of `sm.dumps`.
         json: The row, its sample and its values.
         meters: The caller's meters, which count its usage.
-        outcome: Its result, or the failure.
-        ended: Set once `outcome` is.
+        outcome: Its result.
     """
 
     models: str
     json: dict[str, Json]
     meters: tuple[scope.UsageMeter, ...]
-    outcome: RunOutcome | RunError | None = None
-    ended: Signal = field(default_factory=Signal)
+    outcome: asyncio.Future[RunOutcome]
 
 
 class _Sender:
@@ -207,18 +205,10 @@ class _Sender:
         changes = self._initial.diff(tree.state(self._program)).items()
         values = {path: new.value for path, (old, new) in changes if old is not None and new is not None}
         record = {"row": record, "sample": sample, "values": values}
-        row = _Row(self._models_here(), record, scope.open_meters(scope.current_call()))
-        self._waiting.append(row)
+        future: asyncio.Future[RunOutcome] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Row(self._models_here(), record, scope.open_meters(scope.current_call()), future))
         self._changed.wake()
-        try:
-            await row.ended.wait()
-        finally:
-            if row in self._waiting:
-                self._waiting.remove(row)
-        if isinstance(row.outcome, RunOutcome):
-            return row.outcome
-        assert row.outcome is not None
-        raise row.outcome
+        return await future
 
     def _models_here(self) -> str:
         """Return the default model and the stand-ins in force here as the text of `sm.dumps`; "" for none."""
@@ -227,9 +217,7 @@ class _Sender:
             return ""
         key = default, *(tuple(block.items()) for block in blocks)
         if key not in self._models:
-            nodes: dict[str, Any] = {
-                "blocks": [{"all": block[None]} if None in block else {"named": dict(block)} for block in blocks]
-            }
+            nodes: dict[str, Any] = {"blocks": [{name or "*": model for name, model in of.items()} for of in blocks]}
             self._models[key] = saving.dumps(nodes if default is None else {**nodes, "default": default})
         return self._models[key]
 
@@ -239,6 +227,7 @@ class _Sender:
             if not self._waiting or self._under_way >= self._slots:
                 await self._changed.wait()
             await aio.sleep(_GATHERING_S)
+            self._waiting = deque(row for row in self._waiting if not row.outcome.cancelled())
             while self._waiting and self._under_way < self._slots:
                 share = ceil(len(self._waiting) / (self._slots - self._under_way))
                 most = self._executor.batch or min(self._size, share)
@@ -253,7 +242,8 @@ class _Sender:
         try:
             answer = await self._answer(rows[0].models, [row.json for row in rows])
             for row, record in zip(rows, answer["records"], strict=True):
-                row.outcome = outcome_from_json(record["outcome"])
+                if not row.outcome.done():  # the caller still waits
+                    row.outcome.set_result(outcome_from_json(record["outcome"]))
                 for meter in row.meters:
                     for phase, usage in record["usage"].items():
                         meter.add(scope.Usage(**usage), phase)
@@ -261,11 +251,10 @@ class _Sender:
         except Exception as error:  # noqa: BLE001  # whatever Dask raises becomes a RunError
             text = str(error) if isinstance(error, RunError) else f"Dask: {type(error).__name__}: {error}"
             for row in rows:
-                row.outcome = RunError(text)  # one per row, since each is raised
+                if not row.outcome.done():
+                    row.outcome.set_exception(RunError(text))  # one per row, since each is raised
         self._under_way -= 1
         self._changed.wake()
-        for row in rows:
-            row.ended.set()
 
     async def _answer(self, models: str, rows: list[Json]) -> Any:
         """Return a worker's answer to a batch of rows, and update how many batches the cluster takes.
@@ -357,7 +346,7 @@ async def _records(work: _Work, batch: Any) -> Json:
         if "default" in models:
             stack.enter_context(lm.default_language_model(models["default"]))
         for block in reversed(models["blocks"]):
-            stack.enter_context(lm.use_language_models(block.get("all") or block["named"]))
+            stack.enter_context(lm.use_language_models(block.get("*") or block))
         rows = batch["rows"]
         async with flow.map_concurrently(record, rows, concurrency=len(rows) or 1, progress=False) as records:
             results = [result async for result in records]
