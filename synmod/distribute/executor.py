@@ -192,7 +192,7 @@ class _Sender:
         """Run a row on a worker, under the values and models in force here.
 
         Raises:
-            ArgumentError: As `run_once`.
+            ArgumentError: As `Runner.run_here`.
             DataError: The row is not JSON; names it.
             RunError: No worker could run it.
         """
@@ -297,22 +297,16 @@ def _name_of(setup: Any) -> str | None:
 
 
 class _Work(NamedTuple):
-    """A program, and what scores its rows.
+    """A program, and what runs its rows.
 
     Attributes:
-        program: The program as it was saved.
-        initial: Its saved values.
-        reward: The reward, or None.
-        metrics: The metrics.
-        paths: The modules whose calls are recorded.
+        runner: Runs and scores them.
+        initial: The saved values of the program.
         setup: The function that makes live models, or None.
     """
 
-    program: Module
+    runner: train.Runner
     initial: tree.State
-    reward: scope.BoundReward | None
-    metrics: train.Metrics
-    paths: frozenset[str]
     setup: str | None
 
 
@@ -328,15 +322,8 @@ async def _records(work: _Work, batch: Any) -> Json:
     """Run a batch under the models in force at the caller."""
 
     async def record(row: Any) -> Json:
-        with tree.using(work.program, work.initial.replace(row["values"])), scope.track_usage() as usage:
-            outcome = await train.run_once(
-                work.program,
-                row_from_json(row["row"]),
-                reward=work.reward,
-                metrics=work.metrics,
-                sample=row["sample"],
-                paths=work.paths,
-            )
+        with tree.using(work.runner.program, work.initial.replace(row["values"])), scope.track_usage() as usage:
+            outcome = await work.runner.run_here(row_from_json(row["row"]), sample=row["sample"])
         used = {phase: asdict(usage[phase]) for phase in scope.PHASES}
         return {"outcome": outcome_to_json(outcome), "usage": used}
 
@@ -366,15 +353,10 @@ def _read_work(text: str) -> _Work:
     for module in message["imports"]:
         import_module(module)
     setup, nodes = message["setup"], _load(message["nodes"], message["setup"])
-    program, reward = nodes["program"], nodes.get("reward")
-    return _Work(
-        program=program,
-        initial=tree.state(program),
-        reward=None if reward is None else reward.bound(),
-        metrics=train.Metrics([*nodes.get("metrics", ()), *map(registry.lookup, message["functions"])]),
-        paths=frozenset(message["paths"]),
-        setup=setup,
-    )
+    metrics = train.Metrics([*nodes.get("metrics", ()), *map(registry.lookup, message["functions"])])
+    paths = frozenset(message["paths"])
+    runner = train.Runner(nodes["program"], nodes.get("reward"), metrics=metrics, paths=paths)
+    return _Work(runner, tree.state(runner.program), setup)
 
 
 @lru_cache(maxsize=16)

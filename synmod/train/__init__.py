@@ -24,7 +24,7 @@ from .optimizer import (
     whole_numbers,
 )
 from .metrics import Metrics
-from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Rollout, RunOutcome, RunRow, run_once
+from .rollouts import CallRecord, ExampleError, ExampleResult, Executor, Rollout, RunOutcome, RunRow
 from .rows import Example, PositionalInputs, as_json, inputs_for
 from .runs import Budget, Runner
 from .trainer import Trainer
@@ -36,6 +36,6 @@ __all__ = [
     "Race", "ReflectionInputs", "Rollout", "Run", "RunOutcome", "RunRow", "Runner", "Target", "TargetKind", "Trainer",
     "Worth", "as_json", "callbacks", "crossover", "evaluate", "inputs_for", "latest_checkpoint", "list_checkpoints",
     "load_examples", "load_training_rows", "mean", "mean_bounds", "metrics", "optimizer_from", "predict_rows",
-    "real_number", "records_of", "rewards", "row_losses", "rows_without_targets", "run_once", "whole_number",
+    "real_number", "records_of", "rewards", "row_losses", "rows_without_targets", "whole_number",
     "whole_numbers",
 ]

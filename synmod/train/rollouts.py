@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope, tree
-from synmod.errors import ArgumentError
-from synmod.leaves import Json, current_clock, empty_object, is_object, thaw
-from synmod.lm import LMReply, chat_body, current_sample, places_of_examples, sample_number
+from synmod.leaves import Json, empty_object, is_object, thaw
+from synmod.lm import LMReply, chat_body, places_of_examples
 from synmod.module import Module
 from synmod.scope import NO_USAGE, BoundReward, CallEnd, Feedback, Usage
 
-from .rows import Example, PositionalInputs, as_json, inputs_for
+from .rows import Example, as_json
 
 R = TypeVar("R", bound="ExampleResult")
 Fault: TypeAlias = Literal["program", "reward", "void", "fatal"]
@@ -252,7 +251,7 @@ class CallRecorder(scope.Hook, scope.Block):
         return tuple(records)
 
 
-class _ChatRecorder(CallRecorder):
+class ChatRecorder(CallRecorder):
     """Keeps the model calls of the program, too: prompt and answer as turns of chat completions."""
 
     def __init__(self, *, keeps_calls: bool = False) -> None:
@@ -383,74 +382,8 @@ def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
     return {item.name: json[item.name] for item in fields(cls) if item.name in json}
 
 
-async def run_once(
-    program: Module,
-    example: Example,
-    *,
-    reward: BoundReward | None = None,
-    metrics: Any = None,
-    sample: int = 0,
-    paths: frozenset[str] = frozenset(),
-    training: bool | None = None,
-    all_calls: bool = False,
-    keep_lm_calls: bool = False,
-) -> RunOutcome:
-    """Run a program on one example and judge it; a failure is an outcome.
-
-    Args:
-        program: Any module.
-        example: The row.
-        reward: Judges the outputs.
-        metrics: Measures the outputs: an object with `async measure(arguments)`.
-        sample: Number of the draw.
-        paths: The modules whose calls are recorded.
-        training: The mode of the call; None for the program's own.
-        all_calls: Whether calls of all modules are recorded, for a reward that takes them.
-        keep_lm_calls: Whether the model calls of the program are kept.
-
-    Raises:
-        ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
-        BudgetExceeded, DeadlineExceeded: That of an enclosing block.
-    """
-    keeps_all = all_calls or (reward is not None and "calls" in reward.asks_for)
-    recorder = (_ChatRecorder if keep_lm_calls else CallRecorder)(keeps_calls=keeps_all or bool(paths))
-    clock, outcome = current_clock(), RunOutcome()
-    started, is_read = clock.now(), False
-    with recorder:
-        try:
-            with _NO_BLOCK if sample == current_sample() else sample_number(sample):
-                outcome.inputs = inputs_for(program, example)
-                is_read = True
-                args = outcome.inputs if isinstance(outcome.inputs, PositionalInputs) else (outcome.inputs,)
-                outcome.outputs = await program(*args, training=training)
-                recorder.is_open = False
-                outcome.usage, outcome.elapsed_s = recorder.usage.total(), clock.now() - started
-                if keeps_all:
-                    outcome.all_calls = recorder.calls()
-                arguments = reward_arguments(outcome, example)
-                with scope.as_children_of(recorder.frame):
-                    if reward is not None:
-                        feedback, module_rewards = await reward(**arguments), recorder.rewards
-                        objectives = {**module_rewards, **feedback.objectives}
-                        outcome.feedback = replace(feedback, objectives=objectives) if module_rewards else feedback
-                    if metrics is not None:
-                        outcome.values = await metrics.measure(arguments)
-        except Exception as error:  # one example under collection: its failure is its result
-            if scope.is_from_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
-                raise
-            outcome.failure, outcome.fault = error, _fault(error, recorder)
-            line = "" if recorder.is_open else errors.show_own_line(error)
-            outcome.error = ExampleError.of(error, recorder.path_of(error), line)
-    outcome.usage, outcome.elapsed_s, outcome.frame = recorder.usage.total(), clock.now() - started, recorder.frame
-    outcome.call_id = None if recorder.frame is None else recorder.frame.id
-    outcome.calls = recorder.calls(paths) if paths else ()
-    if isinstance(recorder, _ChatRecorder):
-        outcome.lm_calls = recorder.lm_calls
-    return outcome
-
-
 class RunRow(Protocol):
-    """Runs rows of one program as `run_once` does, under the values and models in force where it is called."""
+    """Runs rows of one program as `Runner.run_here` does, under the values and models in force where it is called."""
 
     async def __call__(self, example: Example, *, sample: int = 0) -> RunOutcome: ...
 
@@ -486,7 +419,7 @@ def reward_arguments(outcome: RunOutcome, example: Example) -> dict[str, Any]:
     }
 
 
-def _fault(error: Exception, recorder: CallRecorder) -> Fault:
+def fault_of(error: Exception, recorder: CallRecorder) -> Fault:
     """Return whose fault a failure is."""
     in_program = recorder.is_open
     if isinstance(error, _FATAL) or (isinstance(error, errors.SchemaError) and error in recorder.build_failures):

@@ -12,19 +12,19 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from synmod import lm
 from synmod.cache import key_of
-from synmod.errors import BudgetExceeded, DeadlineExceeded, add_note
+from synmod.errors import ArgumentError, BudgetExceeded, DeadlineExceeded, add_note, show_own_line
 from synmod.flow import together
 from synmod.journal import Journal, Part, as_json
-from synmod.leaves import Json, check_int, check_number, checks_keywords
+from synmod.leaves import Json, check_int, check_number, checks_keywords, current_clock
 from synmod.lm import SharedModel
 from synmod.module import Module
-from synmod.scope import NO_USAGE, deadline, is_from_enclosing_limit
+from synmod.scope import NO_USAGE, as_children_of, deadline, is_from_enclosing_limit
 from synmod.tree import Memory, Param, State, graphdef, iter_graph, state as state_of, using
 
 from .batches import ContextPool
 from .rewards import Reward
-from .rollouts import Executor, RunOutcome, RunRow, run_once
-from .rows import Example
+from .rollouts import CallRecorder, ChatRecorder, ExampleError, Executor, RunOutcome, RunRow, fault_of, reward_arguments
+from .rows import Example, PositionalInputs, inputs_for
 
 _NO_BLOCK: Final[nullcontext[None]] = nullcontext()
 Key: TypeAlias = tuple[str, str, int, str]
@@ -65,7 +65,7 @@ class Runner:
         context_pool: Where rows run; None for no limit but the caller's.
         initial_states: Values that every row begins with; None for the memories of the program.
         journal: Keeps the results.
-        metrics: Measures each run.
+        metrics: Measure each run: an object with `async measure(arguments)`.
         paths: The modules whose calls are recorded.
         training: The mode of the calls; None for the program's own.
         all_calls: Whether the outcomes hold the calls of all modules, for a reward that takes them later.
@@ -90,9 +90,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.bound = None if self.reward is None else self.reward.bound()
         self._start = state_of(self.program, Memory) if self.initial_states is None else self.initial_states
-        options: Any = {"metrics": self.metrics, "training": self.training, "all_calls": self.all_calls}
-        options |= {"keep_lm_calls": True} if self.keep_lm_calls else {}
-        self._run_row: RunRow = partial(run_once, self.program, reward=self.bound, paths=self.paths, **options)
+        self._run_row: RunRow = self.run_here
         self._digests: dict[int, tuple[Example, str]] = {}
 
     @cached_property
@@ -196,6 +194,49 @@ class Runner:
             await self.journal.keep(piece, {"row": job.example.id, **outcome.record()} if self.journal.is_kept else {})
         return outcome
 
+    async def run_here(self, example: Example, *, sample: int = 0) -> RunOutcome:
+        """Run the program on one example and judge it, in this process; a failure is an outcome.
+
+        Raises:
+            ArgumentError: The inputs are plain JSON, and the program declares no schema for them.
+            BudgetExceeded, DeadlineExceeded: That of an enclosing block.
+        """
+        reward, outcome, clock = self.bound, RunOutcome(), current_clock()
+        keeps_all = self.all_calls or (reward is not None and "calls" in reward.asks_for)
+        recorder = (ChatRecorder if self.keep_lm_calls else CallRecorder)(keeps_calls=keeps_all or bool(self.paths))
+        started, is_read = clock.now(), False
+        with recorder:
+            try:
+                with _NO_BLOCK if sample == lm.current_sample() else lm.sample_number(sample):
+                    outcome.inputs = inputs_for(self.program, example)
+                    is_read = True
+                    args = outcome.inputs if isinstance(outcome.inputs, PositionalInputs) else (outcome.inputs,)
+                    outcome.outputs = await self.program(*args, training=self.training)
+                    recorder.is_open = False
+                    outcome.usage, outcome.elapsed_s = recorder.usage.total(), clock.now() - started
+                    if keeps_all:
+                        outcome.all_calls = recorder.calls()
+                    arguments = reward_arguments(outcome, example)
+                    with as_children_of(recorder.frame):
+                        if reward is not None:
+                            feedback, module_rewards = await reward(**arguments), recorder.rewards
+                            objectives = {**module_rewards, **feedback.objectives}
+                            outcome.feedback = replace(feedback, objectives=objectives) if module_rewards else feedback
+                        if self.metrics is not None:
+                            outcome.values = await self.metrics.measure(arguments)
+            except Exception as error:  # one example under collection: its failure is its result
+                if is_from_enclosing_limit(error) or (isinstance(error, ArgumentError) and not is_read):
+                    raise
+                outcome.failure, outcome.fault = error, fault_of(error, recorder)
+                line = "" if recorder.is_open else show_own_line(error)
+                outcome.error = ExampleError.of(error, recorder.path_of(error), line)
+        outcome.usage, outcome.elapsed_s, outcome.frame = recorder.usage.total(), clock.now() - started, recorder.frame
+        outcome.call_id = None if recorder.frame is None else recorder.frame.id
+        outcome.calls = recorder.calls(self.paths) if self.paths else ()
+        if isinstance(recorder, ChatRecorder):
+            outcome.lm_calls = recorder.lm_calls
+        return outcome
+
     @asynccontextmanager
     async def on(self, executor: Executor | None) -> AsyncGenerator[None]:
         """Run rows in another place inside the block; None for here.
@@ -206,14 +247,13 @@ class Runner:
         if executor is None:
             yield
             return
-        here = self._run_row
         metrics: list[Any] = [] if self.metrics is None else self.metrics.functions
         place = executor.connect(self.program, reward=self.reward, metrics=metrics, paths=self.paths)
         async with place as self._run_row:
             try:
                 yield
             finally:
-                self._run_row = here
+                self._run_row = self.run_here
 
     def within_time(self) -> AbstractContextManager[None]:
         """Return a block that holds what is run, rather than found, to the time that the run may take.
