@@ -22,12 +22,12 @@ from synmod.module import Module, build
 from synmod.scope import is_from_enclosing_limit, phase, track_usage
 from synmod.tree import State, state as state_of
 
-from .candidates import ExamplesBySplit, Ledger, Race, Split, Target
+from .candidates import Ledger, Race, Split, Target
 from .credit import FeedbackByPath, FeedbackItem, Routing
 from .optimizer import Optimizer, Proposer, check_reward, fault_of_proposal, proposer_inputs, records_of
 from .rollouts import CallRecord, Rollout, RunOutcome
 from .rows import Example, as_json
-from .runs import Job, Key, Runner, identity_of
+from .runs import Job, Key, identity_of
 
 Word: TypeAlias = Literal["accepted", "no_gain", "worse", "duplicate", "invalid", "failed", "perfect"]
 T = TypeVar("T")
@@ -40,10 +40,8 @@ class Bench:
 
     Args:
         ledger: The books of the run, which note what is run and what it takes.
-        runner: Runs rows.
         routing: Takes feedback to the targets.
         targets: The Variables that may change, by path text.
-        examples: The rows of each split by id, in one seeded order.
         outputs: The schemas of what the program returns.
         run_seed: The seed of `rng`.
         optimizer: Whose bench it is.
@@ -62,14 +60,13 @@ class Bench:
     def __init__(
         self,
         ledger: Ledger,
-        runner: Runner,
         routing: Routing,
         optimizer: Optimizer,
         targets: Mapping[str, Target],
-        examples: ExamplesBySplit,
         outputs: Iterable[Schema],
         run_seed: int,
     ) -> None:
+        runner = ledger.runner
         low, self.best_score = (0.0, 1.0) if runner.reward is None else runner.reward.range
         self.seed, self.targets = runner.seed, dict(targets)
         self.task = runner.program.description or runner.program.name
@@ -77,7 +74,7 @@ class Bench:
         prefix = "What finished is kept: mend" if runner.journal.is_kept else "Mend"
         self.advice = f"{prefix} the cause and run the same line again."
         self._ledger, self._pool, self._runner, self._routing = ledger, ledger.pool, runner, routing
-        self._examples, self._run_seed, self._optimizer = examples, run_seed, optimizer
+        self._examples, self._run_seed, self._optimizer = ledger.examples, run_seed, optimizer
         fields = [name for schema in outputs for name in parts_of(schema).fields]
         self._field = fields[0] if len(fields) == 1 else None
         """The only field that the program returns; None where it returns several."""

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from synmod.data import Schema
 from synmod.errors import ArgumentError, BudgetExceeded, TrainerError
-from synmod.journal import Journal
 from synmod.leaves import Json, frozen_dict, set_in_block
 from synmod.scope import Usage
 from synmod.tree import State
@@ -411,37 +410,27 @@ class Ledger:
     """The books of a run: where it is, what it ran, and what that took. `fit` keeps them, the bench fills them.
 
     Args:
-        journal: The records of earlier processes.
+        runner: Runs its rows.
         limits: The budget of the run.
-        pool: The candidates.
-        train: Ids of the train rows.
-        is_scored: Whether there is a reward, so that the best candidate is proved at the end.
+        examples: The rows of each split by id.
 
     Attributes:
         batch: Ids of the rows of the present batch.
         lines: The lines of the log, in order: one dict per attempt.
         pool: The candidates.
+        runner: Runs its rows.
         step: Number of the present step.
+        examples: The rows of each split by id.
         counted: The keys of the rollouts that were needed, those under way included; needed again they are free.
         done: The rollouts that have a result, by key.
     """
 
-    def __init__(
-        self,
-        journal: Journal,
-        limits: runs.Budget,
-        pool: CandidatePool,
-        train: Collection[str],
-        *,
-        is_scored: bool = True,
-    ) -> None:
+    def __init__(self, runner: runs.Runner, limits: runs.Budget, examples: ExamplesBySplit) -> None:
         self.batch: tuple[str, ...] = ()
         self.done: dict[runs.Key, Rollout] = {}
         self.lines: list[dict[str, Json]] = []
-        self.pool = pool
-        self.step = 0
-        self._journal, self._limits, self._is_scored = journal, limits, is_scored
-        self._train = train
+        self.runner, self.pool, self.step = runner, CandidatePool(runner.seed, examples["validation"]), 0
+        self.examples, self._limits = examples, limits
         self.counted: set[runs.Key] = set()
         self._lm_calls = self._tokens = 0
         self._costs: list[float] = []
@@ -533,11 +522,11 @@ class Ledger:
     @property
     def is_replaying(self) -> bool:
         """Whether the run was begun in an earlier process, and this one has paid for nothing yet."""
-        return self._journal.pieces > 0 and not self._journal.live
+        return self.runner.journal.pieces > 0 and not self.runner.journal.live
 
     def spent(self) -> runs.Budget:
         """Return what the run took so far: every rollout and proposal once, recorded ones included."""
-        cost, elapsed = fsum(self._costs), self._journal.elapsed_s
+        cost, elapsed = fsum(self._costs), self.runner.journal.elapsed_s
         return runs.Budget(self.rollouts, self._lm_calls, self._tokens, cost, elapsed)
 
     def pay(self, usage: Usage) -> None:
@@ -552,7 +541,7 @@ class Ledger:
 
     def train_rollouts(self) -> list[Rollout]:
         """Return what the steps of this epoch ran on train rows, by candidate, row and sample."""
-        numbers = {row: number for number, row in enumerate(self._train)}
+        numbers = {row: number for number, row in enumerate(self.examples["train"])}
         ordered = sorted(
             (self.pool.order_of(fingerprint), numbers[row], sample, rollout)
             for (fingerprint, row, sample), rollout in self._trained.items()
@@ -571,7 +560,7 @@ class Ledger:
 
     def _pairs_of_the_end(self) -> set[tuple[str, str]]:
         """Return the candidates and validation rows that the end must run."""
-        records = self.pool.finalists()[:2] if self._is_scored else []
+        records = [] if self.runner.reward is None else self.pool.finalists()[:2]
         return {(record.state.fingerprint, row) for record in records for row in self.pool.missing(record)}
 
     @property

@@ -24,7 +24,7 @@ from .metrics import Metric, Metrics
 from .rewards import Reward, reward_from, warn_of_zeros
 from .rollouts import ExampleError, ExampleResult, Executor, as_plain
 from .rows import Example, as_json
-from .runs import Job, Runner, identity_of_run, models_of, most_at_once
+from .runs import Job, Runner, models_of, most_at_once
 
 _ENOUGH: Final = 20
 """How many runs must have finished before a share of failures, or the fact that all of them failed, counts."""
@@ -186,7 +186,7 @@ async def evaluate_rows(runner: Runner, data: Any, y: Any, options: EvaluationOp
     block: Any = nullcontext(Journal())
     if folder is not None:
         splits: dict[str, list[Example]] = {"rows": rows} if is_list else {}
-        identity = identity_of_run(program, splits, reward, metrics.metrics, runner.context_pool)
+        identity = runner.identity(splits, metrics.metrics)
         block = folder.open_journal(identity, "", durable_rows=options.durable_rows)
     async with block as journal:
         runner = replace(runner, journal=journal, metrics=metrics, keep_lm_calls=options.keep_calls)

@@ -18,7 +18,7 @@ from .binding import as_list, symbols_by_name
 from .callbacks import Callback, TrainingEvent
 from .candidates import Candidate, Split, mean
 from .history import ESTIMATE, History
-from .metrics import Metrics
+from .metrics import Metrics, metrics_from
 from .optimizer import Optimizer, ReflectionInputs, check_reward, take_step, values_at
 from .rewards import warn_of_zeros
 from .rows import Example
@@ -207,10 +207,11 @@ class _Fitting:
         self.examples: dict[Split, dict[str, Example]] = {
             split: dict(zip(of, self.trainer.wrap_rows(of.values()), strict=True)) for split, of in splits.items()
         }
-        checks = self.trainer.target_checks([*self.metrics, *self.validation_metrics])
+        outputs, metrics = self.trainer.binding.columns.targets.outputs, [*self.metrics, *self.validation_metrics]
+        checks = evaluation.target_checks(outputs, self.trainer.reward, metrics_from(metrics))
         for rows in self.examples.values():
             evaluation.check_targets([*rows.values()], checks, self.trainer.reward)
-        self.targets = self.trainer.targets_of(self.optimizer)
+        self.targets = self.trainer.binding.targets_for(self.optimizer)
         self.seed = self._current_state()
         self.history: list[dict[str, Any]] = []
         self.trained = _Tally(self.metrics)
@@ -226,11 +227,9 @@ class _Fitting:
         block: Any = nullcontext(Journal())
         if folder is not None:
             rows = {split: list(of.values()) for split, of in self.examples.items()}
-            of = runs.identity_of_run(
-                trainer.program, rows, trainer.reward, self.metrics, trainer.context_pool, self.seed
-            )
+            runner = runs.Runner(trainer.program, trainer.reward, trainer.context_pool, seed=self.seed)
             identity = {
-                **of,
+                **runner.identity(rows, self.metrics),
                 "validation metrics": [*map(runs.describe, self.validation_metrics)],
                 "optimizer": runs.describe(optimizer),
                 "seed": trainer.seed,
@@ -268,13 +267,13 @@ class _Fitting:
             self.seed = self._current_state()
         functions = [*self.trained.metrics.functions, *Metrics(self.validation_metrics).functions]
         measures = Metrics({id(function): function for function in functions}.values())
-        self.bench, self.ledger, runner = self.trainer.open_run(
+        self.bench, self.ledger = self.trainer.open_run(
             self.optimizer, self.examples, self.limits, journal=self.journal, metrics=measures if functions else None
         )
         self._check_budget()
         await self._notify("on_train_begin")
         with self._limit_usage() as self.account:
-            async with runner.on(self.executor):
+            async with self.ledger.runner.on(self.executor):
                 stopped = await self._steps()
                 await self._finish()
         self._warn_of_zeros()

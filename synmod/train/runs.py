@@ -100,6 +100,28 @@ class Runner:
         reward = None if self.reward is None else identity_of(self.reward)
         return key_of([program, _models(self.context_pool), reward, sorted(self.paths)])
 
+    def identity(self, examples: Mapping[str, Sequence[Example]], metrics: Iterable[Any]) -> dict[str, Json]:
+        """Return what a run is of, by name.
+
+        Args:
+            examples: The rows of each split, in order; empty where they come as a stream, and are not compared.
+            metrics: What measures them.
+        """
+        rows = [
+            [split, row.id, as_json([row.inputs, row.target, dict(row.extra), row.group])]
+            for split, of in examples.items()
+            for row in of
+        ]
+        counts: dict[str, Json] = {split: len(of) for split, of in examples.items()}
+        identity: dict[str, Json] = {
+            "program": graphdef(self.program).fingerprint_with(name_of),
+            "fixed values": _others(self.program, self.seed).fingerprint,
+            "reward": None if self.reward is None else describe(self.reward),
+            "metrics": [*map(describe, metrics)],
+            "models": _models(self.context_pool),
+        }
+        return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
+
     def key(self, job: Job) -> Key:
         """Return the key of a rollout in the run; see `Key`."""
         stand_in = "" if job.model is None else key_of([job.model.model, job.model.defaults])
@@ -276,40 +298,6 @@ class Runner:
 
 
 # -- what a run is of --------------------------------------------------------------------------------------------------
-
-
-def identity_of_run(
-    program: Module,
-    examples: Mapping[str, Iterable[Example]],
-    reward: Reward | None,
-    metrics: Iterable[Any],
-    context_pool: ContextPool | None,
-    seed: State = NO_STATE,
-) -> dict[str, Json]:
-    """Return what a run is of, by name.
-
-    Args:
-        program: The program.
-        examples: The rows of each split, in order; empty where they come as a stream, and are not compared.
-        reward: Judges them.
-        metrics: Measure them.
-        context_pool: Where they run.
-        seed: The values that are trained, which are kept apart.
-    """
-    rows = [
-        [split, row.id, as_json([row.inputs, row.target, dict(row.extra), row.group])]
-        for split, of in examples.items()
-        for row in of
-    ]
-    counts: dict[str, Json] = {split: sum(row[0] == split for row in rows) for split in examples}
-    identity: dict[str, Json] = {
-        "program": graphdef(program).fingerprint_with(name_of),
-        "fixed values": _others(program, seed).fingerprint,
-        "reward": None if reward is None else describe(reward),
-        "metrics": [*map(describe, metrics)],
-        "models": _models(context_pool),
-    }
-    return {**identity, "data": {**counts, "digest": key_of(rows)}} if examples else identity
 
 
 def _others(program: Module, seed: State) -> State:

@@ -20,9 +20,9 @@ from synmod.tree import State
 from . import batches, binding, callbacks, checkpoints, evaluation, fitting, runs
 from .bench import Bench
 from .binding import Lifecycle, as_list, done, needs_its_steps
-from .candidates import CandidatePool, ExamplesBySplit, Ledger, Target
+from .candidates import ExamplesBySplit, Ledger
 from .credit import FeedbackItem, Routing
-from .metrics import metrics_from, row_feeder
+from .metrics import row_feeder
 from .optimizer import Optimizer, optimizer_from, take_step, values_at
 from .rewards import Reward, reward_from
 from .rollouts import Rollout, RunOutcome
@@ -47,6 +47,7 @@ class Trainer:
             model has batch jobs, which rows that wait together share.
 
     Attributes:
+        binding: The schemas and classes that `bind` has fixed.
         feedback: The feedback that the last `backward` routed to each param, by path text.
         steps: The steps done, which methods need.
         unmatched: The paths of saved values that `load(strict=False)` left out.
@@ -96,13 +97,13 @@ class Trainer:
         self._fixed, self._state_names, self._updates = fixed_param_names, state_names, 0
         self._bound_reward = None if self.reward is None else self.reward.bound()
         self._asks_target = self._bound_reward is not None and "target" in self._bound_reward.asks_for
-        self.steps, self._binding = Lifecycle(), binding.Binding(program)
+        self.steps, self.binding = Lifecycle(), binding.Binding(program)
         self._initial_states = self._initial_values = State()
         self._states: State | list[State] = State()
         self._rows: list[Example] = []
         self._outcomes: list[RunOutcome] = []
         self._seen_rows: dict[str, Example] = {}
-        self._manual_run: tuple[Bench, Ledger, runs.Runner] | None = None
+        self._manual_run: tuple[Bench, Ledger] | None = None
         self._input_feedback: list[scope.Feedback] = []
         self._monitors: list[callbacks.Monitor] = []
         self._optimizer_states: checkpoints.Stored | None = None
@@ -132,24 +133,24 @@ class Trainer:
     @needs_its_steps
     def data_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of each input."""
-        return [(name, data.schema_of(symbol)) for name, symbol in self._binding.inputs]
+        return [(name, data.schema_of(symbol)) for name, symbol in self.binding.inputs]
 
     @property
     @needs_its_steps
     def label_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of the target; empty where none was bound."""
-        return [] if self._binding.labels is None else [("label", self._binding.labels)]
+        return [] if self.binding.labels is None else [("label", self.binding.labels)]
 
     @property
     @needs_its_steps
     def output_schemas(self) -> list[tuple[str, Any]]:
         """`(name, schema)` of each output."""
-        return list(self._binding.outputs)
+        return list(self.binding.outputs)
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs; empty before `bind`."""
-        return [name for name, _ in self._binding.outputs]
+        return [name for name, _ in self.binding.outputs]
 
     # -- bind ---------------------------------------------------------------------------------------------------------
 
@@ -210,10 +211,10 @@ class Trainer:
         bound = await build_and_check(plan, self.program, binding.arguments(self.program, dict(inputs)))
         if shared_module is not None:
             tree.share_variables(self.program, dict(tree.iter_graph(shared_module.program, tree.Variable)))
-        self._binding = replace(bound, routing=Routing(self.program, bound.targets_for().values()))
+        self.binding = replace(bound, routing=Routing(self.program, bound.targets_for().values()))
         if not self.bound:
             self._initial_values = tree.state(self.program) | self._initial_values
-            self._initial_states = self._binding.values("state")
+            self._initial_states = self.binding.values("state")
         self._states, self._rows, self._outcomes = self._initial_states, [], []
         self._seen_rows, self._manual_run, self.feedback = {}, None, {}
         self.steps.drop("forward", "backward", "update", "bind for training", "inputs_need_grad")
@@ -233,7 +234,7 @@ class Trainer:
             SchemaError: A schema that is not compatible; nothing changed.
         """
         inputs = binding.schemas_by_name(data_schemas, self.data_names)
-        self._binding = self._binding.reshape(inputs, None if label_schemas is None else data.declare(label_schemas))
+        self.binding = self.binding.reshape(inputs, None if label_schemas is None else data.declare(label_schemas))
 
     # -- parameters and states ----------------------------------------------------------------------------------------
 
@@ -268,9 +269,9 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: init_params(force_init=True) does it anew.")
             return
-        presented, values = self._binding.check_presented(params, aux, allow_missing), dict[str, Any]()
+        presented, values = self.binding.check_presented(params, aux, allow_missing), dict[str, Any]()
         if initializer is not None or force_init:
-            values = await self._binding.first_values(initializer, self._initial_values, presented)
+            values = await self.binding.first_values(initializer, self._initial_values, presented)
         self._write(values, params or {}, aux or {}, allow_extra=allow_extra)
 
     @needs_its_steps
@@ -286,20 +287,20 @@ class Trainer:
         if self.params_initialized and not force_init:
             _warn("Parameters are initialized already: set_params(force_init=True) sets them.")
             return
-        self._binding.check_presented(params, aux, allow_missing)
+        self.binding.check_presented(params, aux, allow_missing)
         self._write(params, aux or {}, allow_extra=allow_extra)
 
     def _write(self, *values: Any, allow_extra: bool = False) -> None:
         """Write values that were given into the program; states among them are what rows begin with."""
         tree.update(self.program, *values, allow_extra=allow_extra)
-        self._initial_states = self._states = self._binding.values("state")
+        self._initial_states = self._states = self.binding.values("state")
         self._manual_run = None  # it holds rollouts with the values before
         self.steps.add("init_params")
 
     @needs_its_steps
     def get_params(self) -> tuple[State, State]:
         """Return the State of params and fixed Variables, and that of aux Variables: a snapshot."""
-        return self._binding.values("param", "fixed"), self._binding.values("aux")
+        return self.binding.values("param", "fixed"), self.binding.values("aux")
 
     @needs_its_steps
     def set_states(
@@ -416,8 +417,8 @@ class Trainer:
         program, values, unmatched, stored = checkpoint
         trainer = cls(program, **options)
         roles = binding.roles_of(program, trainer._fixed, trainer._state_names)
-        trainer._binding, trainer._initial_values = binding.Binding(program, roles=roles), tree.state(program)
-        trainer._binding.check_presented(values, values, allow_missing=not strict)
+        trainer.binding, trainer._initial_values = binding.Binding(program, roles=roles), tree.state(program)
+        trainer.binding.check_presented(values, values, allow_missing=not strict)
         trainer.unmatched, trainer._optimizer_states = unmatched, stored
         trainer._write(values)
         return trainer
@@ -445,7 +446,7 @@ class Trainer:
             StateError: Its paths or values do not fit; nothing changed.
         """
         values = checkpoints.read_params(path)
-        self._binding.check_presented(values, values, allow_missing=False)
+        self.binding.check_presented(values, values, allow_missing=False)
         self._write(values)
 
     @needs_its_steps
@@ -510,8 +511,8 @@ class Trainer:
             _warn("The optimizer is initialized already: init_optimizer(force_init=True) takes another.")
             return
         new = optimizer_from(optimizer, optimizer_params)
-        if self._binding.has_params:
-            self.targets_of(new)
+        if self.binding.has_params:
+            self.binding.targets_for(new)
         if self._optimizer_states is not None:
             checkpoints.put_states(new, self._optimizer_states)
         self.optimizer, self._optimizer_states, self._manual_run = new, None, None
@@ -529,14 +530,6 @@ class Trainer:
         self.optimizer, self._manual_run = other.optimizer, None
         self.steps.add("init_optimizer")
 
-    def targets_of(self, optimizer: Optimizer) -> dict[str, Target]:
-        """Return what an optimizer may change, by path text.
-
-        Raises:
-            TrainerError: Nothing; lists the params and why none fits.
-        """
-        return self._binding.targets_for(optimizer)
-
     # -- running ------------------------------------------------------------------------------------------------------
 
     def _runner(self, **options: Any) -> runs.Runner:
@@ -552,11 +545,7 @@ class Trainer:
             SchemaError: A value misses its schema; names the row.
             DataError: No output can have a target; names the row.
         """
-        return [self._binding.wrap_row(row, number) for number, row in enumerate(rows)]
-
-    def target_checks(self, metrics: Iterable[Any] = ()) -> list[evaluation.Check]:
-        """Return what raises for a target that no output can match, by the reward or one of some metrics."""
-        return evaluation.target_checks(self._binding.columns.targets.outputs, self.reward, metrics_from(metrics))
+        return [self.binding.wrap_row(row, number) for number, row in enumerate(rows)]
 
     @needs_its_steps
     async def forward(
@@ -581,7 +570,7 @@ class Trainer:
         if isinstance(states, State) or len(states) != len(rows):
             states = [states if isinstance(states, State) else self._initial_states] * len(rows)
         recorded, mode = self.for_training, self.for_training if is_train is None else is_train
-        paths = self._binding.routing.paths if self._binding.routing and recorded else frozenset[str]()
+        paths = self.binding.routing.paths if self.binding.routing and recorded else frozenset[str]()
         runner = self._runner(initial_states=State(), paths=paths, training=mode, all_calls=recorded)
         with self.watch_rows():
             self._outcomes = await runner.run_batch(rows, states, keeps_failures=on_error == "collect")
@@ -633,7 +622,8 @@ class Trainer:
             names = self.label_names if self._asks_target else []
             if names or (self.reward is not None and self.reward.needs_target):
                 batches.check_labels(self._rows, names)
-            evaluation.check_targets(self._rows, self.target_checks())
+            checks = evaluation.target_checks(self.binding.columns.targets.outputs, self.reward, ())
+            evaluation.check_targets(self._rows, checks)
             feedbacks = await batches.judge_rows(self._rows, self._outcomes, self._bound_reward)
         else:
             feedbacks = list(out_grads)
@@ -643,9 +633,9 @@ class Trainer:
             outcome.result(Rollout, row, feedback, calls=outcome.calls)
             for row, outcome, feedback in zip(self._rows, self._outcomes, feedbacks, strict=True)
         ]
-        routing = cast("Routing", self._binding.routing)
+        routing = cast("Routing", self.binding.routing)
         for path, items in self.drop_unrequested(await routing.items(rollouts)).items():
-            previous = self.feedback.get(path, ()) if self._binding.requests[path] == "add" else ()
+            previous = self.feedback.get(path, ()) if self.binding.requests[path] == "add" else ()
             self.feedback[path] = (*previous, *items)
         self._input_feedback = feedbacks
         self.steps.drop("update")
@@ -653,7 +643,7 @@ class Trainer:
 
     def drop_unrequested(self, feedback: Mapping[str, tuple[FeedbackItem, ...]]) -> dict[str, tuple[FeedbackItem, ...]]:
         """Return feedback without that of params whose `grad_req` is `"null"`."""
-        requests = self._binding.requests
+        requests = self.binding.requests
         return {path: () if requests[path] == "null" else items for path, items in feedback.items()}
 
     @needs_its_steps
@@ -683,10 +673,10 @@ class Trainer:
             Exception: Any error of the optimizer.
         """
         optimizer, changed = cast("Optimizer", self.optimizer), tuple[tree.KeyPath, ...]()
-        if self._binding.has_params:
+        if self.binding.has_params:
             rows = self._seen_rows
             self._manual_run = self._manual_run or self.open_run(optimizer, {"train": rows, "validation": rows})
-            bench, ledger, _ = self._manual_run
+            bench, ledger = self._manual_run
             ledger.begin(self._updates, [str(row.id) for row in self._rows])
             mine = {path: items for path, items in self.feedback.items() if path in bench.targets}
             try:
@@ -695,15 +685,15 @@ class Trainer:
             finally:
                 ledger.end()
         self._updates += 1
-        requests = self._binding.requests
+        requests = self.binding.requests
         self.feedback = {path: () if requests[path] == "add" else items for path, items in self.feedback.items()}
         self.steps.add("update")
         return changed
 
     def open_run(
         self, optimizer: Optimizer, examples: ExamplesBySplit, limits: runs.Budget | None = None, **options: Any
-    ) -> tuple[Bench, Ledger, runs.Runner]:
-        """Return the bench of a run on this program as it is, the books that it fills, and what runs its rows.
+    ) -> tuple[Bench, Ledger]:
+        """Return the bench of a run on this program as it is, and the books that it fills.
 
         Args:
             optimizer: The optimizer, whose targets are trained.
@@ -714,15 +704,14 @@ class Trainer:
         Raises:
             TrainerError: Nothing that it may change.
         """
-        targets, limits = self.targets_of(optimizer), limits or runs.Budget()
+        targets, limits = self.binding.targets_for(optimizer), limits or runs.Budget()
         routing, seed = Routing(self.program, targets.values()), values_at(self.program, targets)
         options = {"reward": self.reward, "seconds": limits.seconds, **options}
         runner = self._runner(paths=routing.paths, seed=seed, **options)
-        outputs = [schema for _, schema in self._binding.outputs]
+        outputs = [schema for _, schema in self.binding.outputs]
         run_seed = self.seed if optimizer.seed is None else optimizer.seed
-        pool = CandidatePool(seed, examples["validation"])
-        ledger = Ledger(runner.journal, limits, pool, examples["train"], is_scored=self.reward is not None)
-        return Bench(ledger, runner, routing, optimizer, targets, examples, outputs, run_seed), ledger, runner
+        ledger = Ledger(runner, limits, examples)
+        return Bench(ledger, routing, optimizer, targets, outputs, run_seed), ledger
 
     # -- whole runs ---------------------------------------------------------------------------------------------------
 

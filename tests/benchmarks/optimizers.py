@@ -92,7 +92,7 @@ async def by_gepa(task, clean, budget):
         split: {row.id: replace(row, inputs=Case(**row.inputs)) for row in getattr(task, split)}
         for split in ("train", "validation")
     }
-    bench, ledger, _ = trainer.open_run(Gepa(), rows)
+    bench, ledger = trainer.open_run(Gepa(), rows)
     loop = asyncio.get_running_loop()
     seed = bench.seed
 

@@ -22,7 +22,7 @@ def made(rows=12, room=None, **options):
                   "validation": {each.id: each for each in wrapped(task.validation)}}  # fmt: skip
         return trainer.open_run(optimizer, splits, sm.Budget(rollouts=room))
 
-    bench, ledger, _ = asyncio.run(main())
+    bench, ledger = asyncio.run(main())
     ledger.begin(0)
     return bench, ledger, task
 
