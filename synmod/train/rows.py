@@ -412,29 +412,16 @@ class Columns:
     def _check_known(self, rest: Mapping[str, Any]) -> None:
         """Raise DataError for columns that are neither inputs nor outputs, where none is named as the target."""
         unknown = self.targets.unknown(rest)
-        if not unknown:
-            return
-        fields = {**self._fields, **self.targets.fields}
-        twins = {name: twin for name in unknown if (twin := twin_of(name, fields))}
-        meant = f" Did you mean {', '.join(map(repr, twins.values()))}?" if twins else did_you_mean(unknown[0], fields)
-        target_names = [name for name, value in rest.items() if name not in unknown or self._is_whole(name, value)]
-        y = repr(target_names[0] if len(target_names) == 1 else target_names)
-        form = _row_form(unknown, {name: part.fields for name, part in self.targets.parts.items()})
-        if form:
-            meant, remedy = "", form[1:-1]
-        elif twins:
-            remedy = f"Rename it: sm.load_examples(rename={twins})"
-        elif target_names:
-            remedy = f"Name the target, y={y}, and other columns are extra"
-        else:
-            new = {unknown[0]: next(iter(self.targets.fields))}
-            remedy = f"Rename the target, as in sm.load_examples(rename={new}), and leave out other columns"
-        columns = ", ".join(map(repr, unknown))
-        subject = f"the column {columns} is" if len(unknown) == 1 else f"the columns {columns} are"
-        raise DataError(
-            f"{subject} neither an input ({', '.join(self._fields)}) nor a field of the output "
-            f"({', '.join(self.targets.fields)}).{meant} {remedy}."
-        )
+        if unknown:
+            name, fields = unknown[0], {**self._fields, **self.targets.fields}
+            new = {name: twin_of(name, fields) or next(iter(self.targets.fields))}
+            y = [column for column, value in rest.items() if column not in unknown or self._is_whole(column, value)]
+            form = _row_form(unknown, {part: reader.fields for part, reader in self.targets.parts.items()})
+            raise DataError(
+                f"the columns {', '.join(map(repr, unknown))} are neither an input ({', '.join(self._fields)}) nor a "
+                f"field of the output ({', '.join(self.targets.fields)}).{did_you_mean(name, fields)}{form} Rename "
+                f"them, as in sm.load_examples(rename={new}); or name the target, y={y or '[...]'}; others are extra."
+            )
 
     def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of a file or table without its empty cells, texts of a file read by the schemas of their fields.

@@ -3,9 +3,8 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import reduce
 from types import NoneType
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
@@ -19,6 +18,7 @@ OTHER_SHAPE: Final = (
     "model of your own, (inputs, Gold(...)), or columns that y= names."
 )
 _PLAIN: Final[frozenset[type]] = frozenset({dict, str, int, float, bool, list, tuple, data.JsonDataModel})
+_QUOTED: Final = re.compile(r'"([^"]+)"')
 _SMALL: Final = re.compile(r"[\W_]+")
 
 
@@ -176,7 +176,8 @@ class Targets:
         unknown = self.unknown(target)
         for name in unknown:
             if twin := twin_of(name, self.fields):
-                _refuse(place, f"the field {name!r}", "one of " + ", ".join(self.fields), f" Did you mean {twin!r}?")
+                expected = f"{', '.join(self.fields)}. Did you mean {twin!r}?"
+                _refuse(place, f"the field {name!r}", f"one of {expected}")
         return unknown
 
     def _takes_bare(self, json: leaves.Json, place: Sequence[str | int]) -> bool:
@@ -185,21 +186,16 @@ class Targets:
         Raises:
             DataError: No field takes it.
         """
-        faults: list[tuple[data.Schema, str]] = []
+        expected: dict[str, None] = {}
         for schema in self.fields.values():
-            faults_of_field = data.problems(schema, json, limit=1)
-            if not faults_of_field:
+            faults = data.problems(schema, json, limit=1)
+            if not faults:
                 return True
-            if faults_of_field[0].pointer or type(json) in types_of(schema):
-                faults.append((schema, faults_of_field[0].wanted))
-        if faults:
-            expected = " or ".join(dict.fromkeys(text for _, text in faults))
-            _refuse(
-                place,
-                f"{leaves.dump_json(json):.200}",
-                expected,
-                _remedy(faults[0][0], json) if len(faults) == 1 else "",
-            )
+            if faults[0].pointer or type(json) in types_of(schema):
+                expected[faults[0].wanted] = None
+        if expected:
+            labels = [label for schema in self.fields.values() for label in _labels_of(schema)]
+            _refuse(place, f"{leaves.dump_json(json):.200}", " or ".join(expected), labels)
         return not self.fields
 
     def _shape(self, names: tuple[str, ...]) -> data.SymbolicDataModel:
@@ -241,48 +237,21 @@ def _check_value(schema: data.Schema, json: leaves.Json, place: Sequence[str | i
     if not data.is_valid(schema, json):
         fault = data.problems(schema, json, limit=1)[0]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in fault.pointer.split("/")[1:]]
-        _refuse((*place, *steps), fault.got, fault.wanted, _remedy(schema, reduce(_part, steps, json)))
+        _refuse((*place, *steps), fault.got, fault.wanted, _labels_of(schema))
 
 
-def _part(json: Any, step: str) -> Any:
-    """Return the part of JSON at a step of a pointer; None where it has none."""
-    if leaves.is_array(json):
-        return json[int(step)]
-    return json.get(step) if leaves.is_object(json) else None
+def _labels_of(schema: Any) -> list[Any]:
+    """Return the values that a schema lists, if it does."""
+    own = data.target_of(schema, schema["$ref"]) if "$ref" in schema else schema
+    return own.get("enum", [])
 
 
-def _refuse(place: Sequence[str | int], got: str, expected: str, remedy: str = "") -> NoReturn:
-    """Raise DataError for what no output can have."""
-    error = DataError(f"{leaves.pointer(place)}: no output has {got}; wanted {expected}.{remedy}")
+def _refuse(place: Sequence[str | int], got: str, expected: str, labels: Sequence[Any] = ()) -> NoReturn:
+    """Raise DataError for what no output can have; one of the labels, or of those that are quoted, may be meant."""
+    near = leaves.did_you_mean(got.strip('"'), labels or _QUOTED.findall(expected))
+    error = DataError(f"{leaves.pointer(place)}: no output has {got}; wanted {expected}.{near}")
     add_note(error, OTHER_SHAPE)
     raise error
-
-
-def _remedy(schema: data.Schema, json: Any) -> str:
-    """Return what to write in place of a value: without quotes, with quotes, or the label that was meant."""
-    if isinstance(json, str):
-        try:
-            if data.is_valid(schema, data.parse_json(json)):
-                return f" Write {json.strip()}, without quotes."
-        except ValueError:
-            pass
-        labels = [*_labels(schema)]
-        return "" if json in labels else leaves.did_you_mean(json, labels)
-    text = leaves.dump_json(json)
-    return f' Write "{text:.100}", as a text.' if data.is_valid(schema, text) else ""
-
-
-def _labels(schema: Any) -> Iterator[str]:
-    """Yield the texts that a schema lists, in any of its parts."""
-    if leaves.is_object(schema):
-        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
-        if isinstance(schema.get("const"), str):
-            yield schema["const"]
-        for part in schema.values():
-            yield from _labels(part)
-    elif leaves.is_array(schema):
-        for part in schema:
-            yield from _labels(part)
 
 
 # -- comparing targets with outputs ------------------------------------------------------------------------------------
