@@ -264,7 +264,7 @@ class ContextPool:
 
     Args:
         contexts: Where rows run.
-        concurrency: How many rows run at once in a context without a limit; None for 64, until it is widened.
+        concurrency: How many rows run at once in a context without a limit; None for 64, which `most` may raise.
         loads: The share of a batch for each context; None to send rows to whichever context is free.
 
     Raises:
@@ -281,14 +281,20 @@ class ContextPool:
         numbers = int, float
         if loads is not None and not all(type(load) in numbers and 0 < load < inf for load in loads):
             raise errors.TrainerError(f"work_load_list is {list(loads)}; give positive numbers.")
-        self.contexts, self.loads = tuple(contexts), loads
-        self.concurrency = concurrency
+        self.contexts, self.loads, self.concurrency = tuple(contexts), loads, concurrency
         most = 64 if concurrency is None else concurrency
-        self._most = leaves.check_int("concurrency", most, error=errors.TrainerError)
-        self._free = [context.limit or self._most for context in contexts]
-        self.size = sum(self._free)
-        """How many rows run at once in all contexts."""
+        self.most = leaves.check_int("concurrency", most, error=errors.TrainerError)
+        self._running = [0 for _ in contexts]
         self._gates = {index: leaves.Gate() for index in (None, *range(len(contexts)))}
+
+    @property
+    def size(self) -> int:
+        """How many rows run at once in all contexts."""
+        return sum(context.limit or self.most for context in self.contexts)
+
+    def _room(self, index: int) -> int:
+        """Return how many more rows a context has room for."""
+        return (self.contexts[index].limit or self.most) - self._running[index]
 
     def assign(self, rows: int) -> list[int | None]:
         """Return for each row of a batch the number of its context; None where any context will do.
@@ -314,30 +320,21 @@ class ContextPool:
             )
         return [index for index, size in enumerate(sizes) for _ in range(size)]
 
-    def widen(self, most: int) -> None:
-        """Make room for as many rows in each context without a limit, if there is less."""
-        more = max(0, most - self._most)
-        self._most += more
-        for index, context in enumerate(self.contexts):
-            if context.limit is None:
-                self._free[index] += more
-                self.size += more
-
     async def acquire(self, index: int | None = None) -> int:
         """Wait for room in a context, and take it until `release`; return the number of the context.
 
         Args:
             index: That number; None for the context with the most room.
         """
-        indices = range(len(self._free)) if index is None else (index,)
-        while not self._free[context := max(indices, key=self._free.__getitem__)]:
+        indices = range(len(self.contexts)) if index is None else (index,)
+        while self._room(context := max(indices, key=self._room)) < 1:
             await self._gates[index].wait()
-        self._free[context] -= 1
+        self._running[context] += 1
         return context
 
     def release(self, context: int) -> None:
         """Give the room of one row back to a context."""
-        self._free[context] += 1
+        self._running[context] -= 1
         self._gates[context].wake()
         self._gates[None].wake()
 

@@ -534,8 +534,9 @@ class Trainer:
 
     def _runner(self, **options: Any) -> runs.Runner:
         """Return what runs rows of the program in the contexts, each from the initial states."""
-        self.context_pool.widen(runs.most_at_once(self.context_pool.concurrency, self.models()))
-        options = {"context_pool": self.context_pool, "initial_states": self._initial_states, **options}
+        pool = self.context_pool
+        pool.most = max(pool.most, runs.most_at_once(pool.concurrency, self.models()))
+        options = {"context_pool": pool, "initial_states": self._initial_states, **options}
         return runs.Runner(self.program, **options)
 
     def wrap_rows(self, rows: Iterable[Example]) -> list[Example]:
