@@ -111,6 +111,11 @@ class Slot:
     reserved_by: "Lane | None" = None
 
 
+def _no_slots() -> dict[Key, Slot]:
+    """Return a new mapping for slots."""
+    return {}
+
+
 @dataclass(slots=True, eq=False)
 class Lane:
     """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame.
@@ -132,9 +137,9 @@ class Lane:
     symbolic: bool = False
     skips: module.DeclaredSkips | None = None
     isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    stashed: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
-    popped: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
-    entry_slots: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
+    stashed: dict[Key, Slot] = field(default_factory=_no_slots)
+    popped: dict[Key, Slot] = field(default_factory=_no_slots)
+    entry_slots: dict[Key, Slot] = field(default_factory=_no_slots)
     done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     is_user_owned: bool = False
 
@@ -161,11 +166,13 @@ class Lane:
 
     def find(self, key: Key, *, popped_too: bool = False) -> Slot | None:
         """Return the slot that this call sees, on request also one that was popped before; or None."""
-        for lane in self.ancestors():
+        lane: Lane | None = self
+        while lane is not None:
             if key in lane.stashed:
                 return lane.stashed[key]
             if key in lane.popped:
                 return lane.popped[key] if popped_too else None
+            lane = lane.below
         return None
 
     def contents(self) -> dict[Key, Slot]:
