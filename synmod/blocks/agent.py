@@ -129,8 +129,7 @@ class Agent(Generator[M]):
             conversation = data.symbol(data.schema_of(data.ChatMessages), data.ChatMessages)
             answer = self._form.reply
             if answer is not None and "messages" in answer:
-                remedy = "rename it, or leave return_messages out"
-                raise errors.ConfigError(f"Agent: the answer has a field 'messages' of its own; {remedy}.")
+                raise errors.ConfigError("Agent: the answer has a field 'messages' of its own; rename it.")
             self._declare_output(conversation if answer is None else data.ops.concat(answer, conversation))
 
     async def call(self, inputs: Any, training: bool = False) -> Any:  # noqa: ARG002  # the same in training
@@ -205,8 +204,7 @@ class Agent(Generator[M]):
             if not reply.tool_calls:
                 return reply
             calls = reply.tool_calls  # those of the last step do not run: nobody would read their results
-        limit = f"no answer after max_steps={self.max_steps} calls of the model"
-        raise self._limit_error(limit, conversation.sent())
+        raise self._limit_error(f"no answer after max_steps={self.max_steps} calls of the model", conversation.sent())
 
     async def compute_output_spec(self, inputs: Any) -> data.SymbolicDataModel:
         """Return the answer as a symbol; modules among the tools are built on their declared inputs."""
@@ -318,8 +316,7 @@ def _function_schema(tool: Module) -> Json:
     inputs, name = module.tool_inputs(inner), _name_of(tool)
     if not isinstance(inputs, data.SymbolicDataModel):
         remedy = "annotate `async def call(self, inputs: Query)`, or wrap a function in sm.Tool"
-        what = f"Agent: the tool {name!r} does not declare one data model as its input"
-        raise errors.ConfigError(f"{what}; {remedy}.")
+        raise errors.ConfigError(f"Agent: the tool {name!r} does not declare one data model as its input; {remedy}.")
     definition = {"name": name, "description": inner.description, "parameters": data.schema_of(inputs)}
     return lm.function_schema(definition, f"Agent: {name}")
 

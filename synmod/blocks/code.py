@@ -278,8 +278,7 @@ class CodeAct(Agent[M]):
                 if run.answer is not None:
                     return run.answer
                 conversation.later += lm.turns([{"role": "user", "content": _shown_outcome(outcome)}])
-        limit = f"no answer after max_steps={self.max_steps} pieces of code"
-        raise self._limit_error(limit, conversation.sent())
+        raise self._limit_error(f"no answer after max_steps={self.max_steps} pieces of code", conversation.sent())
 
     def _shown(self, inputs: Any) -> Any:
         """Return the inputs, or as a data model the type, size and beginning of each field."""

@@ -498,15 +498,10 @@ def _model_of_types(name: str, base: type[data.DataModel], types: Mapping[str, A
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     try:
         return create_model(name, __base__=base, **fields)
-    except PydanticSchemaGenerationError:
-        raise ArgumentError(
-            f"These types cannot be the fields of a data model: {dict(types)!r:.200}: derive a class of your own from "
-            "sm.DataModel."
-        ) from None
     except PydanticUserError as error:
-        raise ArgumentError(
-            f"These types cannot be the fields of a data model: {dict(types)!r:.200}: {error.message}"
-        ) from None
+        is_foreign = isinstance(error, PydanticSchemaGenerationError)
+        why = "derive a class of your own from sm.DataModel" if is_foreign else error.message
+        raise ArgumentError(f"These types cannot be the fields of a data model: {dict(types)!r:.200}: {why}.") from None
 
 
 def object_schema(**fields: Any) -> dict[str, Any]:

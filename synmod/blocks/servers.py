@@ -191,8 +191,7 @@ def _run_of(client: Any, its_name: str, name: str) -> Callable[..., Any]:
             result = await client.call_tool(its_name, arguments)
         except Exception as error:  # noqa: BLE001  # of the server, or of the package if the server has ended
             if isinstance(error, RuntimeError) and "context manager" in str(error):  # of a closed client
-                where = "Tools of mcp_tools run inside its `async with` block"
-                raise errors.RunError(f"{name}: {error}. {where}.") from None
+                raise errors.RunError(f"{name}: tools of mcp_tools run inside its `async with` block.") from None
             raise errors.ToolError(f"{name}: {str(error) or type(error).__name__}") from None
         text = "\n".join(map(_text, result.content))
         if result.is_error:

@@ -129,8 +129,7 @@ class Tool(Module):
             raise errors.ConfigError(f"Tool: {fn!r:.100} is a {kind}; write a function that returns its result.")
         called = getattr(function if isinstance(fn, partial) else fn, "__name__", None) if name is None else name
         if not isinstance(called, str) or not _NAME.fullmatch(called):
-            remedy = "pass name='...', an identifier of at most 64 ASCII letters, digits and _"
-            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name that a model could call; {remedy}.")
+            raise errors.ConfigError(f"Tool: {fn!r:.100} has no name of ASCII letters, digits and _; pass name='...'.")
         if description is None:
             description = getattr(cast("Any", fn), "description", None) or module.first_paragraph(
                 inspect.getdoc(function)
@@ -182,8 +181,7 @@ class Tool(Module):
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
         if len(inputs) + bool(arguments) > 1:
-            what = "got a data model and other arguments; pass one, or all by keyword"
-            raise errors.CallError(f"{self.path or self.name}: {what}.")
+            raise errors.CallError(f"{self.path or self.name}: got data and more; pass one, or all by keyword.")
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
         record = scope.ambient()
         part = None if record is None else record.journal

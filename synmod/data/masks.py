@@ -62,8 +62,8 @@ def _steps_of(pattern: object) -> list[str]:
         return pattern.split("/")
     if leaves.is_sequence(pattern) and pattern and all(isinstance(step, str) for step in pattern):
         return list(pattern)
-    form = "write 'field/field', or the steps as a tuple"
-    raise errors.ArgumentError(f"A mask is a pattern, a list of them or a data model, got {pattern!r:.100}: {form}.")
+    expected = "a pattern such as 'field/field', a list of them or a data model"
+    raise errors.ArgumentError(leaves.must_be("A mask", expected, pattern))
 
 
 class Mask:
