@@ -346,9 +346,7 @@ class Fallback(Returning[R]):
 @execution_of.register(Fallback)
 def execution_of_fallback(fallback: Fallback[Any]) -> Execution:
     """Return the members as alternatives: the stashes and pops of a failed member are undone."""
-    return Execution(
-        "one of", tuple(ChildAt(("modules", index), module) for index, module in enumerate(fallback.modules))
-    )
+    return _alternatives("modules", dict(enumerate(fallback.modules)))
 
 
 @registry.register_own()
@@ -439,9 +437,9 @@ def _split_descriptions(branches: Any) -> tuple[dict[str, Module], dict[str, str
     return _check_routes("Branch", "branches", modules), meanings
 
 
-def _alternatives(attribute: str, routes: Mapping[str, Module]) -> Execution:
+def _alternatives(attribute: str, routes: Mapping[Any, Module]) -> Execution:
     """Return how routes run: as alternatives, of which some may not run."""
-    return Execution("one of", tuple(ChildAt((attribute, label), module) for label, module in routes.items()))
+    return Execution("one of", tuple(ChildAt((attribute, key), module) for key, module in routes.items()))
 
 
 async def _take(routes: Mapping[str, Module], labels: Collection[str], inputs: Any) -> list[Any]:

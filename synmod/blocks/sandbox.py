@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from synmod.data import import_for
 from synmod.errors import ConfigError
 from synmod.leaves import aio, mend
 
@@ -153,8 +154,6 @@ def _library() -> Any:
     Raises:
         ConfigError: It is not installed.
     """
-    try:
+    with import_for("the sandbox", "'synmod-lm[code]'"):
         import pydantic_monty
-    except ImportError as error:
-        raise ConfigError(f"the sandbox needs pydantic-monty ({error}): pip install 'synmod-lm[code]'.") from None
     return pydantic_monty

@@ -61,10 +61,8 @@ async def mcp_tools(
 
     Source: the Model Context Protocol; pydantic-ai's toolsets.
     """
-    try:
+    with data.import_for("mcp_tools", "'synmod-lm[mcp]'"):
         from mcp import Client, MCPError
-    except ImportError as error:
-        raise errors.ConfigError(f"mcp_tools needs the mcp package ({error}): pip install 'synmod-lm[mcp]'.") from None
     failure: Exception | None = None
     try:
         with aio.deadline_scope(inf if timeout_s is None else timeout_s) as limit:
