@@ -111,6 +111,7 @@ class _Place:
     def __init__(self, nodes: list[leaves.FrozenDict], positions: Positions) -> None:
         self.nodes = nodes
         self.positions = positions
+        self.left = min(map(len, positions), default=0)
         self.last_steps = {steps[0] for steps in positions if len(steps) == 1}
         self.is_open = any(True for node in nodes for _ in _extra_schemas(node))
         self.decisions: dict[str | None, _Place | bool | None] = {}
@@ -192,11 +193,8 @@ class _Places:
             exact = any(not ("*" in step or "?" in step) for step in place.last_steps)
             if True in place.decisions.values() or (place.is_open and exact) or () in place.positions:
                 return
-        left, stuck = min(
-            ((min(map(len, place.positions)), place) for place in self._known.values() if place.nodes),
-            key=lambda pair: pair[0],
-        )
-        step = max(steps for steps in stuck.positions if len(steps) == left)[0]
+        stuck = min((place for place in self._known.values() if place.nodes), key=lambda place: place.left)
+        step = max(steps for steps in stuck.positions if len(steps) == stuck.left)[0]
         fields = [name for name in stuck.decisions if name is not None]
         below = " Below an open dictionary write `*` in place of the key." if stuck.is_open else ""
         there = f"the fields at that place are {', '.join(map(repr, fields)) or 'none'}"
@@ -302,10 +300,7 @@ class _Writer:
             new["$ref"] = self._variant(new["$ref"], place)
         if "oneOf" in new:  # masked alternatives may be equal
             arms = new.pop("oneOf")
-            if "anyOf" in new:
-                new["allOf"] = leaves.frozen_list([*new.get("allOf", ()), leaves.frozen_dict({"anyOf": arms})])
-            else:
-                new["anyOf"] = arms
+            new.setdefault("anyOf", arms)
         if "required" in new:
             required = [name for name in new.pop("required") if self._stays(place.decision(name))]
             if required:
