@@ -205,23 +205,14 @@ def _rows_of_arrow(content: bytes, kind: str = "feather") -> Rows:
 def _rows_of_batch(batch: Any) -> Iterator[Any]:
     """Yield the rows of a batch as cells, each or the error that it is; a number that is NaN is missing."""
 
-    def read_rows(number: int, count: int) -> Any:
-        rows = batch.slice(number, count)
-        rows.validate(full=True)  # without it, what a broken file holds is read from anywhere in memory
-        return rows.to_pylist()
-
-    def read(number: int) -> dict[str, Any]:
-        row = rows[number] if rows else read_rows(number, 1)[0]
+    def read(row: dict[str, Any]) -> dict[str, Any]:
         cells = [{name: None if isinstance(cell, float) and cell != cell else cell} for name, cell in row.items()]
         # each cell alone, so that an error has the name of its column
         return {name: value for cell in cells for name, value in plain_json(cell).items()}
 
-    try:
-        rows = read_rows(0, batch.num_rows)
-    except Exception:  # noqa: BLE001  # of one cell, such as a text that is not UTF-8: the others are read
-        rows = None
-    for number in range(batch.num_rows):
-        row = _read_or_error(read, number)
+    batch.validate(full=True)  # without it, what a broken file holds is read from anywhere in memory
+    for cells in batch.to_pylist():
+        row = _read_or_error(read, cells)
         yield row if isinstance(row, DataError) else Cells(row)
 
 
