@@ -148,7 +148,7 @@ def with_unique_definitions(left: Mapping[str, Any], right: SchemaParts) -> Sche
     definitions = right.definitions
     if not definitions or not left or all(left.get(name) is definition for name, definition in definitions.items()):
         return right
-    same = _same(left, definitions)
+    same = same_definitions(left, definitions)
     names = _new_names([name for name in definitions if name in left and name not in same], {*left, *definitions})
     if not names:
         return right
@@ -170,7 +170,7 @@ def _new_names(names: Iterable[str], reserved: set[str]) -> dict[str, str]:
     return new
 
 
-def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
+def same_definitions(left: Mapping[str, Any], right: Mapping[str, Any]) -> set[str]:
     """Return the names whose definitions are equal on both sides, and so are all that they refer to."""
     same = {name for name in right if name in left and json_equal(left[name], right[name])}
     needs = {name: {schemas.definition_of(reference) for reference in schemas.references(right[name])} for name in same}

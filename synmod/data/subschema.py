@@ -7,13 +7,14 @@ their depth); the assumption is withdrawn if the proof that made it fails.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from synmod.leaves import frozen_dict, is_object, json_equal
 
 from .faults import SubschemaChecks, constants_of
-from .schema import NO_DEMANDS, Schema, SchemaParts, parts_of, used_definitions, without_annotations
+from .merge import same_definitions
+from .schema import NO_DEMANDS, Schema, SchemaParts, definition_of, parts_of, references, without_annotations
 
 _MAX_KEPT: Final = 1_024
 _MAX_STEPS: Final = 20_000
@@ -184,17 +185,26 @@ class _Proof:
         of_type = [self.made.setdefault(kind, frozen_dict({"type": name})) for kind, name in names.items()]
         return all(any(self.implies([*parts, only], arm) for arm in arms) for only in of_type)
 
+    @cached_property
+    def common(self) -> set[str]:
+        """The definitions that demand the same on both sides."""
+        return same_definitions(_definitions(self.left.root), _definitions(self.right.root))
+
     def same(self, a: Any, b: Any) -> bool:
         """Whether a part of the left and a part of the right demand the same in the same words, annotations aside."""
-        return json_equal(_demands(a, self.left.root), _demands(b, self.right.root))
+        is_equal = json_equal(_demands(a), _demands(b))
+        return is_equal and all(definition_of(reference) in self.common for reference in references(a))
 
 
-def _demands(schema: Any, root: Mapping[str, Any]) -> list[Any]:
-    """Return what a part of a schema demands, and the definitions that it refers to."""
+def _demands(schema: Any) -> Any:
+    """Return what a part of a schema demands."""
     plain = without_annotations(schema)
-    demands = {name: plain[name] for name in plain if name not in NO_DEMANDS} if is_object(plain) else plain
-    definitions = used_definitions([schema], root.get("$defs", {}))
-    return [demands, {name: without_annotations(definition) for name, definition in definitions.items()}]
+    return {name: plain[name] for name in plain if name not in NO_DEMANDS} if is_object(plain) else plain
+
+
+def _definitions(root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definitions of a schema, without annotations."""
+    return {name: without_annotations(definition) for name, definition in root.get("$defs", {}).items()}
 
 
 def _together(checks: SubschemaChecks, schemas: Iterable[Any]) -> list[Any]:
