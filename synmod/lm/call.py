@@ -118,12 +118,10 @@ class ModelCall:
         """
         adapter = self.model.adapter
         if not self.model.settings.allow_remote_media and (place := records.remote_media(request.messages)):
-            why = "which the provider, its server or this host would fetch"
             remedy = "send the data itself, or pass LanguageModel(..., allow_remote_media=True)"
-            raise errors.RequestError(f"{place} is an address, {why}; {remedy}.", sent=False)
+            raise errors.RequestError(f"{place} is an address, which others would fetch; {remedy}.", sent=False)
         if isinstance(request, LMRequest) and request.native_tools and not getattr(adapter, "runs_native_tools", False):
-            names = ", ".join(tool["name"] for tool in request.native_tools)
-            what = f"{names}: the adapter {adapter.name!r} runs no native tools"
+            what = f"{request.native_tools[0]['name']}: the adapter {adapter.name!r} runs no native tools"
             raise errors.RequestError(f"{what}. Take adapter='responses', or a model of Anthropic.", sent=False)
         if (check := getattr(adapter, "check", None)) is not None:
             check(request)

@@ -64,8 +64,7 @@ class DirectAdapter(chat.ProviderAdapter):
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
         if settings.provider not in self._homes and settings.base is None:
-            needs = "needs api_base=..., the server's address"
-            raise errors.ConfigError(f"{settings.model}: adapter={self.name!r} {needs}.")
+            raise errors.ConfigError(f"{settings.model}: adapter={self.name!r} needs api_base=..., an address.")
         super().__init__(settings, secrets, endpoint)
         self.drops_tools = False  # whether the server is known to: the template of its model has no place for them
         if settings.api_key is not None and self.url.startswith("http:") and not _PRIVATE.match(self.url):

@@ -266,8 +266,7 @@ async def _request_vectors(call: ModelCall, request: records.EmbeddingRequest) -
     if len(reply.vectors) != len(request.texts) or lengths != {dimensions or max(lengths, default=0)} or 0 in lengths:
         got = f"got {len(reply.vectors)} vectors of length {', '.join(map(str, sorted(lengths))) or 'none'}"
         length = f"length {dimensions}" if dimensions else "one length"
-        expected = f"one for each of {len(request.texts)} texts, of {length}"
-        raise BadReplyError(f"{got}, wanted {expected}", reason="schema")
+        raise BadReplyError(f"{got}, wanted one for each of {len(request.texts)} texts, of {length}", reason="schema")
     return records.EmbeddingReply(reply.vectors, call.usage(), False, request.model, call.elapsed_s)
 
 

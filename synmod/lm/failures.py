@@ -187,16 +187,16 @@ def no_connection(error: BaseException, base: str | None) -> errors.ModelError |
     host, where = (client.host, f"{client.host}:{client.port}") if client is not None else ("the server", "the address")
     for link in chain:
         if isinstance(link, ssl.SSLCertVerificationError) and hasattr(link, "verify_code"):
-            remedy = _CERTIFICATES.get(link.verify_code, _UNKNOWN_ROOT)
-            why = link.verify_message.rstrip(".")
-            return permanent_error(f"the certificate of {where} cannot be verified: {why}; {remedy}.")
+            why = f"{link.verify_message.rstrip('.')}; {_CERTIFICATES.get(link.verify_code, _UNKNOWN_ROOT)}"
+            return permanent_error(f"the certificate of {where} cannot be verified: {why}.")
         if isinstance(link, ssl.SSLError) and getattr(link, "reason", "") in _NOT_TLS:
             address = _with_other_scheme(base) if base else "http://"
             return permanent_error(f"{where} does not speak TLS; write {address} for a server without it.")
         if isinstance(link, ConnectionRefusedError):
             if type(client).__name__ == "ClientProxyConnectionError":
-                remedy = "start it, or correct http_proxy and https_proxy in the environment"
-                return errors.UnavailableError(f"the proxy at {where} refuses connections; {remedy}")
+                return errors.UnavailableError(
+                    f"the proxy at {where} refuses connections; start it, or correct http_proxy"
+                )
             remedy = "start the server, or correct its address" if base else "something on the way may block it"
             refused = errors.UnavailableError(f"nothing listens at {where} (connection refused); {remedy}")
             refused.starting = base is not None
@@ -256,8 +256,7 @@ def _hints(
     schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither
     if schema is not None and any(word in refused for word in ("tool_choice", *_ABOUT_SCHEMAS)):
         as_tool = 'structured="tool" or ' if tools and request.structured != "tool" else ""
-        way = f'LanguageModel(..., {as_tool}structured="prompt")'
-        yield f"If the server does not take a schema in this form, pass {way}."
+        yield f'If the server takes no schema in this form, pass LanguageModel(..., {as_tool}structured="prompt").'
     if tools and "tool_choice" in refused and is_object(getattr(request, "tool_choice", None)):
         yield 'If the server takes no tool by name, offer that tool alone, with tool_choice="required".'
     most = request.params.get("max_tokens")
@@ -274,8 +273,7 @@ def _hints(
     is_bare = settings.api_key is None and all(isinstance(value, str) for value in settings.headers.values())
     if error.status in (401, 403) and settings.api_base is not None and is_bare:
         name = options.ENVIRONMENT.get(settings.provider, ("MY_API_KEY",))[0]
-        what = "No key was sent: one of the environment is never sent to an api_base."
-        yield f"{what} Pass api_key=os.environ[{name!r}], or the like."
+        yield f"A key of the environment is never sent to an api_base. Pass api_key=os.environ[{name!r}]."
     base = settings.base
     if base is not None and base.startswith("http:") and error.status == 400 and _WANTS_TLS.search(refused):
         yield f"The server speaks TLS: write {_with_other_scheme(base)}."

@@ -39,7 +39,7 @@ class Limit:
     Source: sliding-window logs of API gateways; differs: tokens are reserved before and corrected after.
     """
 
-    __slots__ = ("_homes", "_lock", "_log", "_queue", "_running", "_tokens", "concurrency", "rpm", "tpm")
+    __slots__ = ("_homes", "_lock", "_log", "_queue", "_running", "concurrency", "rpm", "tpm")
 
     @checks_keywords
     def __init__(self, concurrency: int | None = None, rpm: int | None = None, tpm: int | None = None) -> None:
@@ -53,7 +53,6 @@ class Limit:
         self._queue: deque[RequestSlot] = deque()
         self._running = 0
         self._log: deque[RequestSlot] = deque()
-        self._tokens = 0  # sum over the log
 
     def slot(self, tokens: int) -> RequestSlot:
         """Return the slot of a request that may use this many tokens: begin it before the request, end it after."""
@@ -80,9 +79,9 @@ class Limit:
             return math.inf if len(self._homes) == 1 else max(_LOOK_S, len(self._queue) / _LOOKS_PER_S)
         now = aio.steady_time()
         while self._log and now - self._log[0].began >= _WINDOW_S:
-            self._forget(self._log[0])
+            self._log.popleft()
         requests = 0 if self.rpm is None else len(self._log) + 1 - self.rpm  # how many are too many
-        tokens = 0 if self.tpm is None else self._tokens + slot.tokens - self.tpm
+        tokens = 0 if self.tpm is None else sum(sent.tokens for sent in self._log) + slot.tokens - self.tpm
         ready = now
         for sent in self._log:
             if requests <= 0 and tokens <= 0:
@@ -113,16 +112,8 @@ class Limit:
         """Log a request that is sent now."""
         self._running += 1
         if self.rpm is not None or self.tpm is not None:
-            slot.began, slot.is_logged = aio.steady_time(), True
+            slot.began = aio.steady_time()
             self._log.append(slot)
-            self._tokens += slot.tokens
-
-    def _forget(self, slot: RequestSlot) -> None:
-        """Remove a request from the log."""
-        if slot.is_logged:
-            slot.is_logged = False
-            self._log.remove(slot)
-            self._tokens -= slot.tokens
 
     def _wake(self) -> None:
         """Wake the first slot in the queue."""
@@ -133,13 +124,12 @@ class Limit:
 class RequestSlot:
     """The slot of one request under a limit."""
 
-    __slots__ = ("_limit", "began", "home", "is_logged", "signal", "tokens")
+    __slots__ = ("_limit", "began", "home", "signal", "tokens")
 
     def __init__(self, limit: Limit, tokens: int) -> None:
         self._limit = limit
         self.tokens = tokens
         self.began = 0.0
-        self.is_logged = False
         self.home = aio.Home.here()
         self.signal = aio.Signal()
 
@@ -175,16 +165,14 @@ class RequestSlot:
 
     def settle(self, tokens: int) -> None:
         """Replace the estimate by the tokens that the request used."""
-        with self._limit._lock:
-            self._limit._tokens += (tokens - self.tokens) * self.is_logged
-            self.tokens = tokens
+        self.tokens = tokens
 
     def end(self, *, sent: bool) -> None:
         """Make room for the next request; remove one that was not sent from the log."""
         with self._limit._lock:
             self._limit._running -= self._limit._leave(self)
-            if not sent:
-                self._limit._forget(self)
+            if not sent and self in self._limit._log:
+                self._limit._log.remove(self)
             self._limit._wake()
 
 

@@ -112,7 +112,7 @@ class SharedModel:
             return kind(settings, self.secrets, endpoint)
         missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
         if isinstance(choice, str) or missing:
-            got = repr(choice) if isinstance(choice, str) else f"{type(choice).__name__} without {', '.join(missing)}"
+            got = repr(choice) if isinstance(choice, str) else f"an object without {', '.join(missing)}"
             expected = "'direct', 'litellm', 'responses', or an object with name, version and async send(request)"
             raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
         return choice
@@ -228,8 +228,7 @@ class SharedModel:
     __deepcopy__ = __copy__
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        remedy = "Save the program with sm.save, or leave the model out and use sm.set_default_language_model"
-        raise TypeError(f"{self!r} cannot be pickled: it holds live connections and maybe a key. {remedy}.")
+        raise TypeError(f"{self!r} cannot be pickled: it holds live connections. Save the program with sm.save.")
 
 
 _BY_STRING: Final[dict[tuple[type, str], SharedModel]] = {}
@@ -350,9 +349,8 @@ def unbound_model(
     Source: unbound variables; differs: the rest of the program works.
     """
     cls: Any = kind
-    wants = f"was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
-    remedy = f"Write load(..., language_models={{{name!r}: {cls.__name__}(...)}})."
-    adapter = NoConnection(f"the model {name!r} {wants}. {remedy}", record)
+    what = f"the model {name!r} was loaded without its connection; it needs {', '.join(needs) or 'a live model'}"
+    adapter = NoConnection(f"{what}. Write load(..., language_models={{{name!r}: {cls.__name__}(...)}}).", record)
     return kind(str(record.get("model")), name=name, adapter=adapter, **settings)
 
 
@@ -537,8 +535,7 @@ class LanguageModel(SharedModel):
         refuse_on_symbols(name)
         reply_schema = schema if schema is None or type(schema) is Schema else declare(schema, root="any")
         if reasoning_field is not None and (not isinstance(reasoning_field, str) or reply_schema is None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users)
-            got = f"got {reasoning_field!r:.100}, wanted the name of a field of the schema"
-            raise ConfigError(f"{name}: reasoning_field: {got}.")
+            raise ConfigError(f"{name}: reasoning_field: got {reasoning_field!r:.100}, wanted a field of the schema.")
         model_class = data_model or (None if type(schema) is Schema else model_of(schema))
         own = params and options.check_sampling(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS.split())
         draw = current_sample() if sample is None else check_sample(sample)
@@ -791,9 +788,10 @@ def resolve_model(model: LanguageModel | str | None, where: str) -> LanguageMode
         return model_from(model, where)
     default = current_language_model() or stand_in_for(None)
     if default is None:
-        ways = "Pass language_model=... to the module, call sm.set_default_language_model('provider/model'), or write"
-        block = "`with sm.default_language_model('provider/model'):`"
-        raise ConfigError(f"{where or 'The module'}: no language model. {ways} {block}.")
+        ways = (
+            "language_model=..., call sm.set_default_language_model(...), or open `with sm.default_language_model(...)`"
+        )
+        raise ConfigError(f"{where or 'The module'}: no language model. Pass {ways}.")
     return default
 
 

@@ -465,8 +465,7 @@ class Secrets:
             if inspect.isawaitable(key):
                 key = await key
             if key is not None and not _is_text(key):
-                what = f"returned {type(key).__name__}, wanted a str or SecretStr"
-                return AuthError(f"what was passed as api_key=... {what}.", sent=False)
+                return AuthError(f"api_key=... returned {type(key).__name__}, wanted a str or SecretStr.", sent=False)
         text = plain(key or "").strip()  # a key read from a file may end with a newline
         if not text:
             missing = AuthError("no API key: what was passed as api_key=... returned none.", sent=False)

@@ -490,8 +490,7 @@ class Layout:
             try:
                 return list(turns(self._prompt(Slots(slots, {**constant.json, "inputs": inputs}, media))))
             except DataError as error:
-                what = "The prompt function, a plain function of the slots, must return messages"
-                raise DataError(f"{what}: {error}") from None
+                raise DataError(f"The prompt function, which is a plain one, must return messages: {error}") from None
         user = self._turn("user", slots)
         if media:
             return [*constant.start, *turns({"role": "user", "content": [user, *media]}), *conversation]
@@ -620,8 +619,7 @@ def _check_template(template: Mapping[str, str]) -> Mapping[str, str]:
                 what = f"{match[0]} in the {role} turn is not a slot; the slots are {slots}"
                 raise ConfigError(f"template: {what}.{near}")
     if "{inputs}" in template.get("system", ""):
-        risk = "{inputs} in the system turn lets data become instructions"
-        raise ConfigError(f"template: {risk}; put it into the user turn.")
+        raise ConfigError("template: data would become instructions: put {inputs} into the user turn.")
     if "{inputs}" not in template.get("user", ""):
         raise ConfigError("template: the user turn lacks {inputs}, so the model would never see what it is asked.")
     return dict(template)

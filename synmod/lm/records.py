@@ -25,12 +25,13 @@ _MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
 _CHARACTERS_OF_MEDIA: Final = 3_000  # an image is a thousand tokens, more or less
 _FIELDS: Final = {
-    **dict.fromkeys(("name", "refusal", "reasoning_content", "tool_call_id"), str),
-    **dict.fromkeys(("tool_calls", "thinking_blocks"), list),
+    **dict.fromkeys(("name", "refusal", "reasoning_content", "tool_call_id"), (str, "a text")),
+    **dict.fromkeys(("tool_calls", "thinking_blocks"), (list, "a list")),
 }
 _KNOWN: Final = frozenset({"role", "content", "name", "refusal", "tool_call_id", "tool_calls"})
 _AUTHOR: Final = "written_by"
 """Key of a turn as JSON keeps it: the provider that wrote the keys beside the known ones; it is never sent."""
+_CALL_FORM: Final = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
 _FORM: Final = '{"role": "user", "content": "..."}'
 
 
@@ -100,8 +101,7 @@ def turns(messages: Any) -> tuple[Message, ...]:
     elif is_object(messages):
         items = [messages]
     elif isinstance(messages, bytes) or not isinstance(messages, Iterable):
-        got = type(messages).__name__
-        raise DataError(f"messages: got {got}, wanted a str, ChatMessages, or a list of turns such as {_FORM}.")
+        raise DataError(f"messages: got {type(messages).__name__}, wanted a str, or a list of turns such as {_FORM}.")
     checked = tuple(items)
     if {*map(type, checked)} != {Message}:  # hot: many examples
         checked = tuple([item if type(item) is Message else _turn(item, index) for index, item in enumerate(checked)])
@@ -130,9 +130,8 @@ def _turn(item: Any, index: int) -> Message:
         kind = "object" if is_object(content) else type(content).__name__
         got = "no content" if content is None else f"content of type {kind}"
         raise DataError(f"{where}: got {got}, wanted a text.")
-    for name, kind in _FIELDS.items():
+    for name, (kind, expected) in _FIELDS.items():
         if not isinstance(json.get(name), (kind, NoneType)):
-            expected = "a text" if kind is str else "a list"
             raise DataError(f"{where}: {name}: got {json[name]!r:.100}, wanted {expected}.")
     if role != "assistant" and json.get("tool_calls") is not None:
         raise DataError(f"{where}: only an assistant turn has tool_calls.")
@@ -140,10 +139,9 @@ def _turn(item: Any, index: int) -> Message:
         raise DataError(f"{where}: a tool turn, and no other, has the tool_call_id of the call that it answers.")
     for place, call in enumerate(json.get("tool_calls") or ()):
         function = call.get("function") if is_object(call) else None
-        given_texts = (call.get("id"), *map(function.get, ("name", "arguments"))) if is_object(function) else (None,)
-        if not all(isinstance(text, str) for text in given_texts):
-            form = '{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}'
-            raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {form}.")
+        texts = (call.get("id"), *map(function.get, ("name", "arguments"))) if is_object(function) else (None,)
+        if not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{where}: got tool_calls[{place}] {call!r:.100}, wanted {_CALL_FORM}.")
     turn: dict[str, Any] = {"role": role, "content": None}
     turn |= {key: value for key, value in json.items() if value is not None}
     if is_array(content):

@@ -72,11 +72,10 @@ def function_schema(tool: Any, where: str) -> FrozenDict:
         return schema  # already checked
     function: Any = schema.get("function", schema) if is_object(schema) else None
     if not is_object(function) or not isinstance(function.get("name"), str):
-        expected = f"wanted a Tool (sm.Tool(fn) makes one of a function), or a function schema such as {_FORM}"
-        raise ConfigError(f"{where}: tools: got {tool!r:.200}, {expected}.")
+        raise ConfigError(f"{where}: tools: got {tool!r:.200}, wanted a Tool, as of sm.Tool(fn), or {_FORM}.")
     if not _NAME.fullmatch(function["name"]):
-        expected = "wanted 1 to 64 letters, digits, '_' and '-'"
-        raise ConfigError(f"{where}: tools: got the name {function['name']!r:.100}, {expected}.")
+        got = f"got the name {function['name']!r:.100}"
+        raise ConfigError(f"{where}: tools: {got}, wanted 1 to 64 letters, digits, '_' and '-'.")
     parameters = declare(function.get("parameters") or _NO_PARAMETERS)
     checked = {name: frozen(value) for name, value in function.items() if value is not None}
     return frozen_dict({"type": "function", "function": frozen_dict({**checked, "parameters": parameters})})

@@ -196,9 +196,8 @@ async def _stream(app: Application, exchange: Exchange, name: str | None) -> Non
 
     outputs = await exchange.run_attended(work)
     usage = None if exchange.usage is None else vars(exchange.usage)
-    await exchange.send_event(
-        "result", {"outputs": outputs_json(outputs), "usage": usage, "request_id": exchange.request_id}
-    )
+    result = {"outputs": outputs_json(outputs), "usage": usage, "request_id": exchange.request_id}
+    await exchange.send_event("result", result)
     await exchange.end_events()
 
 
@@ -239,9 +238,8 @@ async def _mcp(app: Application, exchange: Exchange, name: str | None) -> None:
 async def _page(_app: Application, exchange: Exchange, _name: str | None) -> None:
     """Answer with the page, to try the programs."""
     page, policy = pages.page()
-    await exchange.answer(
-        200, page, {"content-security-policy": policy, "referrer-policy": "no-referrer"}, kind="text/html"
-    )
+    headers = {"content-security-policy": policy, "referrer-policy": "no-referrer"}
+    await exchange.answer(200, page, headers, kind="text/html")
 
 
 async def _openapi(app: Application, exchange: Exchange, _name: str | None) -> None:

@@ -43,9 +43,8 @@ class Doors:
             raise ArgumentError("serve: token must be a text that is not empty, False for none, or None.")
         self._token = token.encode() if isinstance(token, str) else None
         self.is_local = token is None
-        self._hosts = frozenset(
-            _name_of(f"[{host}]" if host.count(":") > 1 and "[" not in host else host) for host in hosts
-        )
+        names = [f"[{host}]" if host.count(":") > 1 and "[" not in host else host for host in hosts]
+        self._hosts = frozenset(map(_name_of, names))
         if "" in self._hosts:
             raise ArgumentError(f"serve: hosts must be names or addresses, without patterns, got {[*hosts]!r:.100}.")
         self._origins = frozenset(cors)

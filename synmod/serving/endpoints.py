@@ -41,10 +41,8 @@ class ServedProgram:
         if not _NAME.fullmatch(name):
             raise ArgumentError(f"serve: the name {name!r:.100} is not 1 to 64 letters, digits, `_` and `-`.")
         if not isinstance(program, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  # users pass anything
-            raise ArgumentError(
-                f"serve: {name!r} is a {type(program).__name__}, wanted a program, such as "
-                "sm.load('desk.json'), or several by name: {'desk': program, ...}."
-            )
+            got = f"serve: {name!r} is a {type(program).__name__}"
+            raise ArgumentError(f"{got}, wanted a program, such as sm.load('desk.json'), or {{'desk': program, ...}}.")
         self.name, self.program = name, program
         declared = rows.input_symbols(program)
         self._is_list = kind_of(declared) == SEQUENCE

@@ -92,9 +92,8 @@ async def answer_mcp(app: Application, exchange: Exchange, _name: str | None) ->
             return await app.call(exchange, program, inputs)
 
     async def work() -> None:
-        manager = StreamableHTTPSessionManager(
-            make_server(app.programs, call), stateless=True, max_request_body_size=app.max_body
-        )
+        server, most = make_server(app.programs, call), app.max_body
+        manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most)
         async with manager.run():
             await exchange.forward(manager.handle_request, body)
 

@@ -86,9 +86,11 @@ async def assert_not_worse(
         return
     open_for = "the budget is over" if most < len(examples) else "some rows have no score"
     verdict = "is worse" if high < -margin or is_all else f"may be worse, and {open_for}"
+    known = (
+        f"95 % bounds {low:+.4g} and {high:+.4g}), allowed {-margin:g}, on {len(differences)} of {len(examples)} rows"
+    )
     lines = [
-        f"the new program {verdict}: mean difference {mean:+.4g} (95 % bounds {low:+.4g} and {high:+.4g}), allowed "
-        f"{-margin:g}, on {len(differences)} of {len(examples)} rows.",
+        f"the new program {verdict}: mean difference {mean:+.4g} ({known}.",
         *_diff(new, old),
         *(f"  row {place}: {differences[place]:+.4g}" for place in _worst(differences)),
     ]

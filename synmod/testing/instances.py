@@ -176,10 +176,9 @@ class _Draw:
 
 
 _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "properties": lambda left, right: {
-        **left,
-        **{name: _merge_schemas(left[name], part) if name in left else part for name, part in right.items()},
-    },
+    "properties": lambda left, right: (
+        left | {name: _merge_schemas(left[name], part) if name in left else part for name, part in right.items()}
+    ),
     "required": lambda left, right: [*left, *(name for name in right if name not in left)],
     "enum": lambda left, right: [value for value in left if value in right],
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
@@ -191,13 +190,8 @@ def _merge_schemas(first: leaves.Json, second: leaves.Json) -> dict[str, leaves.
     """Merge two schemas for one value; the second wins where keywords cannot be merged."""
     left = dict(first) if leaves.is_object(first) else {}
     right = dict(second) if leaves.is_object(second) else {}
-    return {
-        **left,
-        **{
-            key: _JOINS[key](left[key], value) if key in left and key in _JOINS else value
-            for key, value in right.items()
-        },
-    }
+    joined = {key: _JOINS[key](left[key], value) for key, value in right.items() if key in left and key in _JOINS}
+    return {**left, **right, **joined}
 
 
 # -- numbers and texts -----------------------------------------------------------------------------------------------
@@ -210,9 +204,8 @@ def _number(part: Mapping[str, leaves.Json], random: Random, *, whole: bool) -> 
     high = min(highs, default=math.inf)
     low = max(lows, default=0 if high >= 0 else high - _USUAL_SPAN)
     number = low + random.random() * (min(high - low, _USUAL_SPAN))
-    return embedded.within(
-        number if whole else round(number * 4) / 4, {**part, "type": "integer" if whole else "number"}
-    )
+    value = number if whole else round(number * 4) / 4
+    return embedded.within(value, {**part, "type": "integer" if whole else "number"})
 
 
 def _text(part: Mapping[str, leaves.Json], random: Random) -> str:

@@ -18,9 +18,7 @@ from synmod.lm import LanguageModel, LMChunk, LMReply, LMRequest, estimate_usage
 
 from .instances import instance_of
 
-_OF_CONNECTION: Final = frozenset(
-    {"adapter", "api_base", "api_key", "cache", "defaults", "extra_body", "fallback", "headers"}
-)
+_OF_CONNECTION: Final = "adapter api_base api_key cache defaults extra_body fallback headers"
 
 
 class DoubleAdapter:
@@ -91,7 +89,7 @@ class Standing(Double):
 
     def __init__(self, answer: Callable[[LMRequest], Any], behind: LanguageModel, lm: dict[str, Any]) -> None:
         settings = behind.settings
-        own = {name: getattr(settings, name) for name in settings.model_fields_set - _OF_CONNECTION}
+        own = {name: getattr(settings, name) for name in settings.model_fields_set - {*_OF_CONNECTION.split()}}
         super().__init__(answer, "", 0.0, {"backoff": behind.backoff, **own, **settings.defaults, **lm})
         self._behind = behind
         self.secrets = behind.secrets

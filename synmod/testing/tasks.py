@@ -103,9 +103,8 @@ class RuleReward(Reward):
         """Return score and parts."""
         missing = {str(stage): rule for stage, rule in enumerate(y_pred["missing"]) if rule}
         is_flipped = _share(self.seed, y_pred["read"], y_pred["row"]) < self.noise
-        return scope.Feedback(
-            float((not missing) != is_flipped), parts={stage: f"missing: {rule}" for stage, rule in missing.items()}
-        )
+        parts = {stage: f"missing: {rule}" for stage, rule in missing.items()}
+        return scope.Feedback(float((not missing) != is_flipped), parts=parts)
 
 
 class Revision(data.DataModel):

@@ -97,9 +97,8 @@ class RecordReplayLM(Standing):
             if not self._records:
                 raise self._missing(key, request_json, nth)
             reply = await self.forward(request)
-            line = (
-                f"{self._without_secrets({'request': request_json, 'nth': nth, 'reply': _as_json(reply)})}\n".encode()
-            )
+            record = {"request": request_json, "nth": nth, "reply": _as_json(reply)}
+            line = f"{self._without_secrets(record)}\n".encode()
             with self._lock:
                 if not self._path.exists():
                     leaves.make_file(self._path)

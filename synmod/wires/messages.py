@@ -323,8 +323,7 @@ class MessageEvents:
     def __init__(self) -> None:
         self._blocks: dict[Any, Record] = {}
         self._usage: Record = {}
-        self._pieces: dict[Any, list[str]] = {}  # of the arguments of a block
-        self._texts: dict[tuple[Any, str], list[str]] = {}  # of the texts of a block
+        self._texts: dict[tuple[Any, str], list[str]] = {}  # index and key of a block -> the pieces of its text
 
     def __call__(self, event: Json) -> Json:
         """Return the piece in an event; "[DONE]" for the last one, None for one without a piece."""
@@ -368,7 +367,7 @@ class MessageEvents:
             return piece({_TEXTS[kind]: text}) if kind in _TEXTS else None
         if kind == "input_json_delta":
             text = text_in(delta, "partial_json")
-            self._pieces.setdefault(index, []).append(text)
+            self._texts.setdefault((index, "input"), []).append(text)
             call = {"index": index, "function": {"arguments": text}}
             return piece({"tool_calls": [call]}) if block.get("type") == "tool_use" else None
         if kind == "citations_delta":
@@ -378,11 +377,10 @@ class MessageEvents:
     def _whole_block(self, index: int) -> Record:
         """Return a block with its texts and its input."""
         block = dict(self._blocks[index])
-        for key in _DELTAS.values():
-            if texts := self._texts.get((index, key)):
-                block[key] = "".join(texts)
-        if index in self._pieces:
-            block["input"] = _arguments("".join(self._pieces[index]) or "{}")
+        for (place, key), pieces in self._texts.items():
+            if place == index:
+                text = "".join(pieces)
+                block[key] = _arguments(text or "{}") if key == "input" else text
         return block
 
 
