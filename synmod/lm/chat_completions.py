@@ -66,25 +66,11 @@ _STRICT_MOST: Final = {"properties": 100, "values": 1_000, "characters": 120_000
 _DEEPEST_STRICT, _LONG_ENUM, _MOST_OF_LONG_ENUM = 5, 250, 15_000
 
 
-def refuse_trio(who: str) -> None:
-    """Raise UnavailableError, which is not transient, where trio runs this code."""
-    if aio.backend() == "trio":
-        raise permanent_error(f"{who} needs asyncio, and trio runs this code.")
-
-
 _WITHOUT_RESULT: Final = "best_of echo n n_probs prompt_logprobs return_token_ids"
 """Fields of a body whose result no reply can hold yet."""
 
 _USUAL: Final[Mapping[str, Json]] = {"best_of": 1, "n": 1}
 """Field -> the value that, like 0, False and None, requests no such result."""
-
-
-def refuse_lost_results(request: LMRequest, settings: options.Settings) -> None:
-    """Raise RequestError for a parameter that would be paid for, and whose result would be lost."""
-    for name, value in (*request.params.items(), *settings.extra_body.items()):
-        if value and name in _WITHOUT_RESULT.split() and value != _USUAL.get(name):
-            lost = f"{name}={value!r:.100}: the reply cannot hold its result yet; leave it out."
-            raise errors.RequestError(lost, sent=False)
 
 
 def chat_body(request: LMRequest, level: str = "schema") -> dict[str, Any]:
@@ -366,8 +352,27 @@ class ProviderAdapter(ABC):
         endpoint: Chat completions or embeddings.
     """
 
+    name: str
+
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: Endpoint) -> None:
         self._settings, self._secrets, self._endpoint = settings, secrets, endpoint
+
+    def check(self, request: LMRequest) -> None:
+        """Raise at once if the request cannot succeed.
+
+        Raises:
+            UnavailableError: trio runs this code; not transient.
+            RequestError: A parameter would be paid for, and its result would be lost.
+            AuthError: A key is needed and missing.
+        """
+        if aio.backend() == "trio":
+            raise permanent_error(f"the {self.name} adapter needs asyncio, and trio runs this code.")
+        for name, value in (*request.params.items(), *self._settings.extra_body.items()):
+            if value and name in _WITHOUT_RESULT.split() and value != _USUAL.get(name):
+                lost = f"{name}={value!r:.100}: the reply cannot hold its result yet; leave it out."
+                raise errors.RequestError(lost, sent=False)
+        if missing := self._secrets.missing():
+            raise missing
 
     async def send(self, request: LMRequest) -> LMReply:
         """Send one request."""

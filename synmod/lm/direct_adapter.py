@@ -90,16 +90,11 @@ class DirectAdapter(chat.ProviderAdapter):
         """Raise at once if the request cannot succeed.
 
         Raises:
-            UnavailableError: trio runs this code.
-            AuthError: A key is needed and missing.
+            AuthError, UnavailableError: As for every provider.
             RequestError: The API does not take a parameter, as OpenAI `top_k`; or the result of one would be lost.
         """
-        chat.refuse_trio("the direct adapter")
-        chat.refuse_lost_results(request, self._settings)
-        is_own = self._settings.base is None
-        if is_own and (missing := self._secrets.missing()):
-            raise missing
-        refused = self.wire.refused or (("top_k",) if is_own else ())
+        super().check(request)
+        refused = self.wire.refused or (("top_k",) if self._settings.base is None else ())
         if wrong := [name for name in request.params if name in refused]:
             message = f"this model does not take {', '.join(wrong)}; leave it out of the parameters."
             raise errors.RequestError(message, sent=False)

@@ -56,7 +56,7 @@ class LiteLLMAdapter(chat.ProviderAdapter):
         endpoint: Chat completions or embeddings.
     """
 
-    name = "litellm"
+    name: str = "litellm"
     version = 2
 
     def __init__(self, settings: options.Settings, secrets: options.Secrets, endpoint: chat.Endpoint) -> None:
@@ -67,19 +67,6 @@ class LiteLLMAdapter(chat.ProviderAdapter):
     def takes_media_in_results(self) -> bool:
         """Whether litellm passes images and files in the result of a tool on to the provider."""
         return self._settings.provider in ("anthropic", "bedrock")
-
-    def check(self, request: LMRequest) -> None:
-        """Raise at once if the request cannot succeed.
-
-        Raises:
-            UnavailableError: trio runs this code.
-            AuthError: A key is needed and missing.
-            RequestError: The result of a parameter would be lost.
-        """
-        chat.refuse_trio("litellm")
-        chat.refuse_lost_results(request, self._settings)
-        if missing := self._secrets.missing():
-            raise missing
 
     async def prepare(self, request: LMRequest) -> None:
         """Import litellm, and raise for parameters that the model is known not to take.

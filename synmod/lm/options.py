@@ -443,7 +443,7 @@ class Secrets:
     def missing(self) -> AuthError | None:
         """Return the error for a missing key; None if there is one, or for a provider that is not in `ENVIRONMENT`."""
         settings, names = self._settings, ENVIRONMENT.get(self._settings.provider)
-        if names is None or settings.api_key is not None or settings.api_base is not None or _first_of(names):
+        if names is None or settings.api_key is not None or settings.base is not None or _first_of(names):
             return None
         return AuthError(f"no API key. Set {' or '.join(names)}, or pass api_key=... to the model.")
 

@@ -68,14 +68,12 @@ def whole_texts(json: Json) -> Json:
 
 def text_of(content: Json) -> str:
     """Return a text, also one in parts; "" for anything else."""
-    if isinstance(content, str):
-        return content
-    return "".join(text_of(part.get("text")) for part in content if is_object(part)) if is_array(content) else ""
+    return content if isinstance(content, str) else "".join(text_of(part.get("text")) for part in objects_in(content))
 
 
 def read_thinking(content: Json) -> str:
     """Return the reasoning among the parts of a content."""
-    return "".join(text_of(part.get("thinking")) for part in content if is_object(part)) if is_array(content) else ""
+    return "".join(text_of(part.get("thinking")) for part in objects_in(content))
 
 
 def read_reasoning(message: dict[str, Json]) -> str:
@@ -178,9 +176,6 @@ class ServerSentEvents:
                 self.name, self._name = self._name, b""
                 if data:
                     yield data
-                continue
-            if line.startswith(b"data: "):
-                self._data += line[6:] + b"\n"
                 continue
             field, _, value = line.partition(b":")
             value = value[1:] if value.startswith(b" ") else value
@@ -333,12 +328,9 @@ class Assembly:
 
     def _piece(self, delta: dict[str, Json]) -> LMChunk | None:
         """Add a delta to the message; return the piece of the reply in it, or None."""
-        if len(delta) == 1 and isinstance(text := delta.get("content"), str):  # nearly every delta
-            if self._thinking.is_over:
-                text = self._keep("content", text)
-                return LMChunk(text) if text else None
-            added = self._add_content(text)
-            return _chunk(added) if added[""] else LMChunk(added["content"]) if added["content"] else None
+        if self._thinking.is_over and len(delta) == 1 and isinstance(text := delta.get("content"), str):
+            text = self._keep("content", text)  # nearly every delta
+            return LMChunk(text) if text else None
         added: dict[str, str] = {}
         for key, value in delta.items():
             if value is None or key == "role":
