@@ -77,21 +77,7 @@ class EmbeddingModel(SharedModel):
         cache: options.CacheGiven | None = None,
     ) -> None:
         api_key = options.hidden(api_key)
-        settings = options.settings_for(
-            model,
-            api_key=api_key,
-            api_base=api_base,
-            attempts=attempts,
-            timeout_s=timeout_s,
-            batch_size=batch_size,
-            dimensions=dimensions,
-            name=name,
-            headers=headers,
-            price=price,
-            adapter=adapter,
-            limit=limit,
-            cache=cache,
-        )
+        settings = options.settings_for(locals())
         super().__init__(settings, EMBEDDINGS, EmbeddedModels.instance.embedding)
 
     def get_config(self) -> dict[str, Json]:

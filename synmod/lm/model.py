@@ -436,28 +436,8 @@ class LanguageModel(SharedModel):
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
         **defaults: Json,
     ) -> None:
-        api_key = options.hidden(api_key)  # reporters of errors print the variables of a frame
-        settings = options.settings_for(
-            model,
-            api_key=api_key,
-            api_base=api_base,
-            attempts=attempts,
-            timeout_s=None if batch else timeout_s,
-            name=name,
-            headers=headers,
-            extra_body=extra_body,
-            structured=structured,
-            repairs=repairs,
-            allow_remote_media=allow_remote_media,
-            attempt_timeout_s=None if batch else attempt_timeout_s,
-            price=price,
-            prompt_cache=prompt_cache or None,
-            batch=batch,
-            adapter=adapter,
-            limit=None if batch else limit,
-            cache=cache,
-            defaults=defaults,
-        )
+        api_key, prompt_cache = options.hidden(api_key), prompt_cache or None
+        settings = options.settings_for(locals())
         super().__init__(settings, CHAT, EmbeddedModels.instance.chat)
         self.fallback = fallback
 

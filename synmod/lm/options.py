@@ -362,27 +362,30 @@ _KEYWORDS: Final = (
 )
 
 
-def settings_for(model: object, *, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Settings:
+def settings_for(arguments: Mapping[str, Any]) -> Settings:
     """Return the settings of a model.
 
     Args:
-        model: The model string, `provider/name`.
-        defaults: The sampling parameters, unchecked.
-        **settings: The other fields of `Settings`, None for those not given.
+        arguments: The local variables of the constructor, as they are when it begins, the key hidden: of these the
+            fields of `Settings` count, None for those not given.
 
     Raises:
         ConfigError: An argument is wrong; names it and the expected value.
     """
+    own = {name: value for name, value in arguments.items() if name in Settings.model_fields}
+    if own.get("batch"):  # a job waits as long as it takes
+        own |= dict.fromkeys(("timeout_s", "attempt_timeout_s", "limit"))
+    model = own["model"]
     if not isinstance(model, str) or not MODEL_STRING.fullmatch(model):
         raise ConfigError(f"model: got {model!r:.200}, wanted 'provider/name', such as 'openai/gpt-4o-mini'.")
-    fields = {name: value for name, value in settings.items() if value is not None or name.endswith("timeout_s")}
-    fields["defaults"] = check_sampling(defaults or {}, f"LanguageModel({model!r})", _KEYWORDS)
+    fields = {name: value for name, value in own.items() if value is not None or name.endswith("timeout_s")}
+    fields["defaults"] = check_sampling(own.get("defaults") or {}, f"LanguageModel({model!r})", _KEYWORDS)
     try:
-        return Settings.model_validate({"model": model, "name": model, **fields})
+        return Settings.model_validate({"name": model, **fields})
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
         name = str(fault["loc"][0])
-        problem, value = fault["msg"].removeprefix("Value error, "), settings.get(name)
+        problem, value = fault["msg"].removeprefix("Value error, "), own.get(name)
         got = "" if name in _HIDDEN else f" Got {value!r:.100}.{did_you_mean(value, STRUCTURED)}"
         raise ConfigError(f"{model}: {name}: {problem}.{got}") from None
 

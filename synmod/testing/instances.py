@@ -18,12 +18,6 @@ _DEEPEST: Final = 6  # no optional parts at this depth or below
 _BOTTOM: Final = 40  # reached only by a schema with infinite values
 _USUAL_SPAN: Final = 100
 _WORDS: Final = ("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "harbour", "iris", "juniper", "kelp")
-_KINDS: Final = (
-    ("object", ("properties", "required", "additionalProperties", "minProperties")),
-    ("array", ("items", "prefixItems", "minItems", "uniqueItems")),
-    ("string", ("minLength", "maxLength", "pattern", "format")),
-    ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
-)
 
 
 def instance_of(schema: data.Schema, seed: int, purpose: str) -> leaves.Json:
@@ -130,8 +124,7 @@ class _Draw:
         if isinstance(kinds, str):
             return kinds
         if kinds is None:
-            written = (kind for kind, words in _KINDS if any(word in part for word in words))
-            return next(written, None) or self.random.choice(("string", "integer", "boolean", "null"))
+            return "object" if "properties" in part else self.random.choice(("string", "integer", "boolean", "null"))
         plain = [kind for kind in kinds if kind not in ("object", "array")]
         return self.random.choice((plain if depth >= _DEEPEST else None) or kinds)
 
