@@ -100,8 +100,6 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the answered requests, with this number of calls."""
-        if (self.total_usage.calls, self.total_usage.requests) == (calls, self.requests):
-            return self.total_usage
         return replace(self.total_usage, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float:

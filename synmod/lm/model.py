@@ -51,6 +51,7 @@ COUNTER_ATTRIBUTES: Final = {
 }
 """Attribute of a model -> (phase, None for all; field)."""
 
+_ADAPTERS: Final = {"direct": DirectAdapter, "litellm": LiteLLMAdapter, "responses": ResponsesAdapter}
 _CALL_KEYWORDS: Final = "schema tools stream sample timeout_s structured reasoning_field data_model"
 
 
@@ -88,48 +89,46 @@ class SharedModel:
         self, settings: options.Settings, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]
     ) -> None:
         self.settings: options.Settings = settings
-        if settings.api_base is None and settings.adapter in (None, "direct", "litellm", "responses"):
-            check_text(settings.model)
         self.secrets = options.Secrets(settings)
-        self.adapter = self._with_jobs(self._adapter(settings.adapter, endpoint, embedded))
+        self.adapter: Any = self._adapter(endpoint, embedded)
+        if settings.batch is not None:
+            self.adapter = self._with_jobs(self.adapter, settings.batch)
         self.counters = ModelCounters()
         self.backoff = True  # whether to wait between attempts; a test double need not
         self.is_awaited = False  # whether calls wait for its server to start, which is logged once
         self._price: tuple[Price | LiteLLMPrice | None] | None = None  # None until looked up
 
-    def _adapter(self, choice: Any, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]) -> Any:
+    def _adapter(self, endpoint: Endpoint, embedded: Mapping[str, Callable[[], Any]]) -> Any:
         """Return the adapter that serves the model: the one chosen by hand, else by provider and `api_base`."""
-        settings = self.settings
+        settings, choice = self.settings, self.settings.adapter
+        if choice is not None and not (isinstance(choice, str) and choice in _ADAPTERS):
+            missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
+            if missing:
+                got = f"{choice!r:.100}, which has no {', '.join(missing)}"
+                expected = f"{', '.join(map(repr, _ADAPTERS))}, or an object with name, version and async send(request)"
+                raise ConfigError(f"{settings.model}: adapter: got {got}; wanted {expected}.")
+            return choice
+        if settings.api_base is None:
+            check_text(settings.model)
         if choice is None and settings.provider == "embedded":
             name = settings.model.partition("/")[2]
             return embedded[check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
-        if choice in (None, "direct", "litellm", "responses"):
-            by_default = settings.api_base is not None or settings.provider in ("anthropic", "openai", *options.LOCAL)
-            direct = choice == "direct" or (choice is None and by_default)
-            kind = ResponsesAdapter if choice == "responses" else DirectAdapter if direct else LiteLLMAdapter
-            if kind is DirectAdapter and settings.provider == "anthropic" and endpoint is CHAT:
-                kind = MessagesAdapter
-            return kind(settings, self.secrets, endpoint)
-        missing = [name for name in ("name", "version", "send") if not hasattr(choice, name)]
-        if isinstance(choice, str) or missing:
-            got = repr(choice) if isinstance(choice, str) else f"an object without {', '.join(missing)}"
-            expected = "'direct', 'litellm', 'responses', or an object with name, version and async send(request)"
-            raise ConfigError(f"{settings.model}: adapter: got {got}, wanted {expected}.")
-        return choice
+        is_direct = settings.api_base is not None or settings.provider in ("anthropic", "openai", *options.LOCAL)
+        kind = _ADAPTERS[choice or ("direct" if is_direct else "litellm")]
+        if kind is DirectAdapter and settings.provider == "anthropic" and endpoint is CHAT:
+            kind = MessagesAdapter
+        return kind(settings, self.secrets, endpoint)
 
-    def _with_jobs(self, adapter: Any) -> Any:
-        """Return the adapter, with batch jobs where these are wanted.
+    def _with_jobs(self, adapter: Any, jobs: options.BatchJobs) -> BatchAdapter:
+        """Return the adapter with batch jobs.
 
         Raises:
             ConfigError: The provider has no batch API that is known here.
         """
-        settings = self.settings
-        if (jobs := settings.batch) is None:
-            return adapter
-        has_api = settings.provider in ("anthropic", "openai") or settings.api_base is not None
+        has_api = self.settings.provider in ("anthropic", "openai") or self.settings.api_base is not None
         if not (isinstance(adapter, DirectAdapter) and has_api):
             who = "openai/*, anthropic/* and servers with OpenAI's batch API"
-            raise ConfigError(f"{settings.model}: batch= is for {who}.")
+            raise ConfigError(f"{self.model}: batch= is for {who}.")
         api = AnthropicJobs if isinstance(adapter, MessagesAdapter) else OpenAIJobs
         return BatchAdapter(adapter, jobs, api(adapter, jobs.window))
 
