@@ -17,7 +17,7 @@ from synmod.scope.frame import ambient
 from . import pages
 from .chat import answer_chat, list_models
 from .doors import Doors
-from .durable_runs import DurableRuns, answer_run, begin_run, cancel_run, send_run_events, show_runs
+from .durable_runs import DurableRuns
 from .endpoints import ServedProgram, endpoints_from, find_endpoint, outputs_json
 from .exchange import Exchange, event_of
 from .load import Counters, Places
@@ -247,6 +247,12 @@ async def _openapi(app: Application, exchange: Exchange, _name: str | None) -> N
     await exchange.answer(200, await pages.openapi(app.title, app.programs, has_runs=app.runs is not None))
 
 
+def _on_runs(method: Callable[[DurableRuns, Exchange, str | None], Awaitable[None]]) -> Handler:
+    """Return a handler of the durable runs."""
+    return lambda app, exchange, name: method(app.open_runs(), exchange, name)
+
+
+_OF_RUNS: Final = {"POST": DurableRuns.begin, "GET": DurableRuns.show, "DELETE": DurableRuns.cancel}
 _ROUTES: Final[dict[str, dict[str, Handler]]] = {
     "/": {"GET": _page},
     "/call": {"POST": _call},
@@ -254,9 +260,9 @@ _ROUTES: Final[dict[str, dict[str, Handler]]] = {
     "/v1/chat/completions": {"POST": answer_chat},
     "/v1/models": {"GET": list_models},
     "/mcp": {"POST": _mcp},
-    "/runs": {"POST": begin_run, "GET": show_runs, "DELETE": cancel_run},
-    "/runs/answers": {"POST": answer_run},
-    "/runs/events": {"GET": send_run_events},
+    "/runs": {name: _on_runs(method) for name, method in _OF_RUNS.items()},
+    "/runs/answers": {"POST": _on_runs(DurableRuns.answer)},
+    "/runs/events": {"GET": _on_runs(DurableRuns.send_events)},
     "/openapi.json": {"GET": _openapi},
     "/health": {"GET": _health},
     "/ready": {"GET": _ready},

@@ -21,7 +21,7 @@ from synmod.data import declare, validate
 from synmod.journal import Run, durable
 from synmod.leaves import aio, did_you_mean, is_object, make_folder, wall_time, write_atomic
 
-from .endpoints import ServedProgram, find_endpoint, outputs_json
+from .endpoints import find_endpoint, outputs_json
 from .exchange import PING_S, Exchange, event_of, to_bytes, write_event
 from .load import Places
 from .refusals import QueueFull, Refusal, refusal_of, refuse_inputs
@@ -220,17 +220,19 @@ class DurableRuns:
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
-    async def begin(self, program: ServedProgram, inputs: Any, key: str | None) -> str:
-        """Make a run and start it, or find that of the same key; return its id.
+    async def begin(self, exchange: Exchange, name: str | None) -> None:
+        """Answer with a new run, once it is on disk, or with that of the same key.
 
         Raises:
             Refusal: The key is that of a run with other inputs, or the queue is full.
         """
+        program, _ = await self._app.read_call(exchange, name)
+        key = exchange.headers.get("idempotency-key")
         run_id = token_hex(16) if not key else sha256(key.encode()).hexdigest()[:32]
-        request = {"program": program.name, "inputs": inputs}
+        request = {"program": program.name, "inputs": exchange.json}
         if await aio.to_thread(self._write_request, self.folder / run_id, request, limiter=self._one_writer):
             self._drive(run_id)
-        return run_id
+        await self._show(exchange, run_id, 201, {"location": f"{exchange.root}/runs/{run_id}"})
 
     def _write_request(self, folder: Path, request: Mapping[str, Any]) -> bool:
         """Write the request of a new run; return False where it is on disk."""
@@ -245,7 +247,7 @@ class DurableRuns:
         write_atomic(file, to_bytes({**request, "created": datetime.fromtimestamp(wall_time(), UTC).isoformat()}))
         return True
 
-    def check(self, run_id: str | None) -> str:
+    def _check(self, run_id: str | None) -> str:
         """Return the id of a run; raise Refusal for another."""
         if run_id is None or not _ID.fullmatch(run_id) or not (self.folder / run_id / "request.json").is_file():
             raise Refusal(404, "There is no run of this id.")
@@ -255,23 +257,45 @@ class DurableRuns:
         """Return what is known of a run."""
         return record_of(self.folder / run_id, self._live.get(run_id, _Live()).state)
 
+    async def _show(self, exchange: Exchange, run_id: str, status: int = 200, headers: Any = None) -> None:
+        """Answer with a run."""
+        await exchange.answer(status, await aio.to_thread(self.record, run_id), headers)
+
+    async def show(self, exchange: Exchange, run_id: str | None) -> None:
+        """Answer with one run, or with all runs of a state."""
+        if run_id is not None:
+            await self._show(exchange, self._check(run_id))
+            return
+        state = dict(parse_qsl(exchange.scope.get("query_string", b"").decode("latin-1"))).get("state")
+        if state not in (None, *_STATES):
+            raise Refusal(
+                400, f"There is no state {state!r:.100}.{did_you_mean(state, _STATES)} ({', '.join(_STATES)})"
+            )
+        records = await aio.to_thread(self.records)  # there may be thousands
+        await exchange.answer(200, [record for record in records if state in (None, record["state"])])
+
     def records(self) -> list[dict[str, Any]]:
         """Return what is known of all runs, newest first."""
         records = [self.record(path.parent.name) for path in self.folder.glob("*/request.json")]
         return sorted(records, key=lambda record: (record["created"], record["id"]), reverse=True)
 
-    async def answer(self, run_id: str, values: Mapping[str, Any]) -> None:
+    async def answer(self, exchange: Exchange, run_id: str | None) -> None:
         """Answer questions of a run, all or none, and go on with it.
 
         Raises:
             Refusal: A question is not open, or an answer does not fit.
         """
+        run_id, values = self._check(run_id), await exchange.read_json(self._app.max_body)
+        if not is_object(values):
+            raise Refusal(422, "The answers must be an object: {question id: value}.")
         await aio.to_thread(_write_answers, self.folder / run_id, values, limiter=self._one_writer)
         if values:
             self._drive(run_id)
+        await self._show(exchange, run_id)
 
-    async def cancel(self, run_id: str) -> None:
+    async def cancel(self, exchange: Exchange, run_id: str | None) -> None:
         """Cancel a run that has not ended."""
+        run_id = self._check(run_id)
         await self._end(run_id, {"state": "cancelled"})
         self._waiting.pop(run_id, None)
         live = self._live.get(run_id)
@@ -280,8 +304,19 @@ class DurableRuns:
             live.arrival.wake_all()
         elif live is not None:
             live.stop()
+        await self._show(exchange, run_id)
 
-    async def send_events(self, exchange: Exchange, run_id: str) -> None:
+    async def send_events(self, exchange: Exchange, run_id: str | None) -> None:
+        """Answer with the events of a run; readers do not hold up a server that goes down."""
+        known = self._check(run_id)
+        self._app.readers.add(exchange)
+        try:
+            await exchange.run_attended(lambda: self._send_events(exchange, known))
+        finally:
+            self._app.readers.discard(exchange)
+        await exchange.end_events()
+
+    async def _send_events(self, exchange: Exchange, run_id: str) -> None:
         """Send the events of a run from the one after the header `Last-Event-ID` on, until it ends."""
         last = exchange.headers.get("last-event-id", "")
         sent = int(last) if last.isdecimal() and len(last) < _DIGITS else 0
@@ -326,63 +361,3 @@ def _write_answers(folder: Path, values: Mapping[str, Any]) -> None:
         raise refuse_inputs(error) from None
     for name, value in values.items():
         run.answer(name, value)
-
-
-# -- handlers ----------------------------------------------------------------------------------------------------------
-
-
-async def begin_run(app: Application, exchange: Exchange, name: str | None) -> None:
-    """Answer with a new run, once it is on disk."""
-    runs = app.open_runs()
-    program, _ = await app.read_call(exchange, name)
-    run_id = await runs.begin(program, exchange.json, exchange.headers.get("idempotency-key"))
-    await _show_run(runs, exchange, run_id, 201, {"location": f"{exchange.root}/runs/{run_id}"})
-
-
-async def show_runs(app: Application, exchange: Exchange, run_id: str | None) -> None:
-    """Answer with one run, or with all runs of a state."""
-    runs = app.open_runs()
-    if run_id is not None:
-        await _show_run(runs, exchange, runs.check(run_id))
-        return
-    state = dict(parse_qsl(exchange.scope.get("query_string", b"").decode("latin-1"))).get("state")
-    if state not in (None, *_STATES):
-        raise Refusal(400, f"There is no state {state!r:.100}.{did_you_mean(state, _STATES)} ({', '.join(_STATES)})")
-    records = await aio.to_thread(runs.records)  # there may be thousands
-    await exchange.answer(200, [record for record in records if state in (None, record["state"])])
-
-
-async def cancel_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
-    """Cancel a run."""
-    runs = app.open_runs()
-    run_id = runs.check(run_id)
-    await runs.cancel(run_id)
-    await _show_run(runs, exchange, run_id)
-
-
-async def answer_run(app: Application, exchange: Exchange, run_id: str | None) -> None:
-    """Answer open questions of a run."""
-    runs = app.open_runs()
-    run_id = runs.check(run_id)
-    values = await exchange.read_json(app.max_body)
-    if not is_object(values):
-        raise Refusal(422, "The answers must be an object: {question id: value}.")
-    await runs.answer(run_id, values)
-    await _show_run(runs, exchange, run_id)
-
-
-async def send_run_events(app: Application, exchange: Exchange, run_id: str | None) -> None:
-    """Answer with the events of a run; readers do not hold up a server that goes down."""
-    runs = app.open_runs()
-    run_id = runs.check(run_id)
-    app.readers.add(exchange)
-    try:
-        await exchange.run_attended(lambda: runs.send_events(exchange, run_id))
-    finally:
-        app.readers.discard(exchange)
-    await exchange.end_events()
-
-
-async def _show_run(runs: DurableRuns, exchange: Exchange, run_id: str, status: int = 200, headers: Any = None) -> None:
-    """Answer with a run."""
-    await exchange.answer(status, await aio.to_thread(runs.record, run_id), headers)
