@@ -20,18 +20,7 @@ from synmod.errors import SchemaError
 from synmod.leaves import Json, frozen, is_array, is_object, json_equal
 from synmod.lm import LMReply, LMRequest, alternatives, fields_of, instructions_in, json_text, resolve_ref
 
-from .prompts import (
-    Rule,
-    blocks_of,
-    can_be_label,
-    json_or_none,
-    leaf_text,
-    pad_words,
-    read_input,
-    read_rules,
-    read_turns,
-    reply_to,
-)
+from . import prompts
 from .similarity import ExampleIndex
 
 _NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?")
@@ -43,7 +32,7 @@ _FEW_WORDS: Final = 12
 _DEEPEST: Final = 40  # a type that requires itself has no finite value; its reply fails validation
 _MOST: Final = 1e300  # a larger int is not a float
 _MISSING: Final = object()
-_NO_RULE: Final = Rule("", ())
+_NO_RULE: Final = prompts.Rule("", ())
 FORMATS: Final[Mapping[str, str]] = {
     "date": "2024-05-17",
     "date-time": "2024-05-17T10:30:00Z",
@@ -85,10 +74,10 @@ class NearestAdapter:
         prompt = _Answerer(request)
         function = _choose_tool(request, prompt)
         if function is None:
-            return reply_to(prompt.texts, prompt.answer())
+            return prompts.reply_to(prompt.texts, prompt.answer())
         arguments = _Answerer(replace(request, schema=function["parameters"])).arguments()
         call = ToolCall(f"call_{len(request.messages)}", function["name"], json_text(arguments))
-        return replace(reply_to(prompt.texts, call.function.arguments), text="", tool_calls=(call,))
+        return replace(prompts.reply_to(prompt.texts, call.function.arguments), text="", tool_calls=(call,))
 
 
 def _choose_tool(request: LMRequest, prompt: _Answerer) -> Mapping[str, Any] | None:
@@ -112,32 +101,36 @@ def _place_of_question(turns: Sequence[tuple[str, str]], *, look_for_tags: bool)
     last = next(users, None)
     if last is None or not look_for_tags:
         return last
-    return next((at for at in (last, *users) if blocks_of(turns[at][1], "inputs")), last)
+    return next((at for at in (last, *users) if prompts.blocks_of(turns[at][1], "inputs")), last)
 
 
 class _Answerer:
     """A parsed prompt, and the answer to it."""
 
     def __init__(self, request: LMRequest) -> None:
-        turns = read_turns(request)
+        turns = prompts.read_turns(request)
         self.texts = [text for _, text in turns]
         self._schema = request.schema
         self._root: Mapping[str, Json] = self._schema or {}
         self._tools = {tool["function"]["name"] for tool in request.tools or ()}  # their rules are not those of a field
         tagged = [text for text in self.texts if "</" in text]
         last = _place_of_question(turns, look_for_tags=bool(tagged))
-        question, self._input = ("", dict[str, Json]()) if last is None else read_input(self.texts[last])
-        results = [leaf_text(json_or_none(text)) or text for role, text in turns[last or 0 :] if role == "tool"]
+        question, self._input = ("", dict[str, Json]()) if last is None else prompts.read_input(self.texts[last])
+        results = [
+            prompts.leaf_text(prompts.json_or_none(text)) or text for role, text in turns[last or 0 :] if role == "tool"
+        ]
         self._question = "\n".join([*results[-1:], question])  # the result of a tool comes first
-        self._words = pad_words(self._question)
+        self._words = prompts.pad_words(self._question)
         system = "\n".join([text for role, text in turns if role in ("system", "developer")])
-        instructions = (block for text in tagged for block in blocks_of(text, "instructions"))
-        self._rules = read_rules(next(instructions, instructions_in(system)))
+        instructions = (block for text in tagged for block in prompts.blocks_of(text, "instructions"))
+        self._rules = prompts.read_rules(next(instructions, instructions_in(system)))
         self._seed = request.params.get("seed") or 0
         self._temperature = max(0.0, request.params.get("temperature") or 0)
         self._noise_key = f"{request.sample}\n" + "\n".join(self.texts) if self._temperature else ""
         index = _index(
-            tuple(line for text in tagged for block in blocks_of(text, "examples") for line in block.split("\n")),
+            tuple(
+                line for text in tagged for block in prompts.blocks_of(text, "examples") for line in block.split("\n")
+            ),
             tuple(turns[:last]),
             self._schema is not None,
         )
@@ -172,7 +165,7 @@ class _Answerer:
         arguments: dict[str, Json] = self.value(self._root, "", [])
         for name, field in fields_of(self._root).items():
             values = _values_in(resolve_ref(field, self._root)) or ()
-            mentions = [value for value in values if isinstance(value, str) and pad_words(value) in self._words]
+            mentions = [value for value in values if isinstance(value, str) and prompts.pad_words(value) in self._words]
             if name in self._input and self._fits(self._input[name], field):
                 arguments[name] = self._input[name]
             elif mentions:
@@ -264,7 +257,7 @@ class _Answerer:
         if len(strings) != 1 or any(_values_in(field) for field in fields):
             return None
         labels = [rule.label for rule in self._rules.values() if rule.label not in self._tools]
-        return [label for label in labels if can_be_label(label) and self._fits(label, part)]
+        return [label for label in labels if prompts.can_be_label(label) and self._fits(label, part)]
 
     def _rank(self, values: list[Json], path: str, outputs: list[Any]) -> list[Json]:
         """Return the values by descending score; ties in the order of declaration."""
@@ -308,12 +301,14 @@ class _Answerer:
 def _index(lines: tuple[str, ...], turns: tuple[tuple[str, str], ...], structured: bool) -> ExampleIndex:
     """Parse and index the lines of `<examples>` and earlier answers; cached, since prompts repeat."""
     pairs = [
-        (read_input(question)[0], json_or_none(answer) if structured else answer)
+        (prompts.read_input(question)[0], prompts.json_or_none(answer) if structured else answer)
         for (asker, question), (answerer, answer) in pairwise(turns)
         if answer and asker == "user" and answerer == "assistant"
     ]
-    examples = [json for json in map(json_or_none, lines) if is_object(json) and {"inputs", "outputs"} <= json.keys()]
-    texts = [(leaf_text(example["inputs"]), example["outputs"]) for example in examples]
+    examples = [
+        json for json in map(prompts.json_or_none, lines) if is_object(json) and {"inputs", "outputs"} <= json.keys()
+    ]
+    texts = [(prompts.leaf_text(example["inputs"]), example["outputs"]) for example in examples]
     return ExampleIndex([*texts, *((question, answer) for question, answer in pairs if answer is not None)])
 
 

@@ -14,20 +14,10 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from pydantic import BaseModel
 
+from synmod import leaves
 from synmod.cache import Cache
 from synmod.data import Schema, declare, model_of
 from synmod.errors import BuildError, ConfigError, UnboundModelError
-from synmod.leaves import (
-    FrozenDict,
-    Json,
-    aio,
-    check_choice,
-    check_int,
-    check_seconds,
-    did_you_mean,
-    frozen_dict,
-    set_in_block,
-)
 from synmod.registry import register_own
 from synmod.scope import PHASES, ModelCounters, ModelCounts, current_call
 
@@ -112,7 +102,7 @@ class SharedModel:
             check_text(settings.model)
         if choice is None and settings.provider == "embedded":
             name = settings.model.partition("/")[2]
-            return embedded[check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
+            return embedded[leaves.check_choice(f"{settings.model}: the model", name, [*embedded], error=ConfigError)]()
         is_direct = settings.api_base is not None or settings.provider in ("anthropic", "openai", *options.LOCAL)
         kind = _ADAPTERS[choice or ("direct" if is_direct else "litellm")]
         if kind is DirectAdapter and settings.provider == "anthropic" and endpoint is CHAT:
@@ -187,7 +177,7 @@ class SharedModel:
             elif (find := getattr(self.adapter, "price", None)) is not None:
                 price = await find()
             elif settings.api_base is None and settings.provider not in ("testing", *options.LOCAL):
-                price = await aio.to_thread(token_price, settings)
+                price = await leaves.aio.to_thread(token_price, settings)
             self._price = (price,)
         return self._price[0]
 
@@ -210,7 +200,7 @@ class SharedModel:
         """
         counter = COUNTER_ATTRIBUTES.get(name)
         if counter is None:
-            hint = did_you_mean(name, COUNTER_ATTRIBUTES)
+            hint = leaves.did_you_mean(name, COUNTER_ATTRIBUTES)
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
         return self.counters.read(*counter)
 
@@ -231,7 +221,7 @@ class SharedModel:
 
 
 _BY_STRING: Final[dict[tuple[type, str], SharedModel]] = {}
-_MAKING: Final = aio.lock()
+_MAKING: Final = leaves.aio.lock()
 
 
 class TextRules(Protocol):
@@ -251,7 +241,7 @@ _TEXT_RULES: Final[ContextVar[TextRules | None]] = ContextVar("synmod_text_rules
 
 def text_rules(rules: TextRules | None) -> AbstractContextManager[None]:
     """Set the rules for model strings for a block; None for none."""
-    return set_in_block(_TEXT_RULES, rules)
+    return leaves.set_in_block(_TEXT_RULES, rules)
 
 
 def check_text(text: str) -> None:
@@ -308,7 +298,7 @@ class NoConnection(NamedTuple):
     """
 
     message: str
-    record: Mapping[str, Json]
+    record: Mapping[str, leaves.Json]
     name: str = "unbound"
     version: int = 1
 
@@ -324,7 +314,7 @@ class NoConnection(NamedTuple):
 
 
 def unbound_model(
-    kind: Callable[..., M], name: str, record: Mapping[str, Json], needs: Sequence[str], **settings: Any
+    kind: Callable[..., M], name: str, record: Mapping[str, leaves.Json], needs: Sequence[str], **settings: Any
 ) -> M:
     """Return a model without its connection: everything except a call works.
 
@@ -421,7 +411,7 @@ class LanguageModel(SharedModel):
         timeout_s: float | None = 120,
         name: str | None = None,
         headers: Mapping[str, str | options.Secret] | None = None,
-        extra_body: Mapping[str, Json] | None = None,
+        extra_body: Mapping[str, leaves.Json] | None = None,
         structured: str | None = None,
         repairs: int = 1,
         allow_remote_media: bool = False,
@@ -433,7 +423,7 @@ class LanguageModel(SharedModel):
         limit: Limit | int | None = None,
         cache: options.CacheGiven | None = None,
         fallback: LanguageModel | str | Sequence[LanguageModel | str] | None = None,
-        **defaults: Json,
+        **defaults: leaves.Json,
     ) -> None:
         api_key, prompt_cache = options.hidden(api_key), prompt_cache or None
         settings = options.settings_for(locals())
@@ -460,7 +450,7 @@ class LanguageModel(SharedModel):
         structured: str | None = None,
         reasoning_field: str | None = None,
         data_model: type[BaseModel] | None = None,
-        **params: Json,
+        **params: leaves.Json,
     ) -> records.LMReply | LMStream:
         """Call the model.
 
@@ -519,16 +509,16 @@ class LanguageModel(SharedModel):
         own = params and options.check_sampling(params, f"await LanguageModel({name!r})(...)", _CALL_KEYWORDS.split())
         draw = current_sample() if sample is None else check_sample(sample)
         level = None if structured is None else options.check_structured(structured, name)
-        limit = None if timeout_s is None else check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
+        limit = None if timeout_s is None else leaves.check_seconds(f"{name}: timeout_s", timeout_s, error=ConfigError)
         turns, functions = records.turns(messages), function_schemas(tools, name)
         natives = tuple([tool for tool in tools if is_native_tool(tool)]) if tools else ()
 
         def request_to(model: LanguageModel) -> records.LMRequest:
             """Return the request for one of the models."""
-            merged, choice = frozen_dict({**model.defaults, **own}) if own else model.defaults, None
+            merged, choice = leaves.frozen_dict({**model.defaults, **own}) if own else model.defaults, None
             if functions is not None and "tool_choice" in merged:
                 choice = normalize_tool_choice(merged["tool_choice"], functions, name)
-                merged = frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
+                merged = leaves.frozen_dict({key: value for key, value in merged.items() if key != "tool_choice"})
             takes_media = getattr(model.adapter, "takes_media_in_results", False)
             return records.LMRequest(
                 model.model,
@@ -576,7 +566,7 @@ class LanguageModel(SharedModel):
         return LMStream(self, messages, schema, tools, **options)
 
     @property
-    def defaults(self) -> FrozenDict:
+    def defaults(self) -> leaves.FrozenDict:
         """The sampling parameters of every call."""
         return self.settings.defaults
 
@@ -628,7 +618,7 @@ class LanguageModel(SharedModel):
         """
         if self.settings.api_base is not None or self.settings.provider in ("embedded", "testing", *options.LOCAL):
             return None
-        entry = await aio.to_thread(list_entry, self.model)
+        entry = await leaves.aio.to_thread(list_entry, self.model)
         tokens = entry.get("max_input_tokens") or entry.get("max_tokens")
         return tokens if isinstance(tokens, int) else None
 
@@ -734,7 +724,7 @@ def default_language_model(model: LanguageModel | str | None) -> Generator[Langu
     Source: DSPy's `context`.
     """
     chosen = None if model is None else model_from(model, "default_language_model")
-    with set_in_block(_DEFAULT, (chosen,)):
+    with leaves.set_in_block(_DEFAULT, (chosen,)):
         yield chosen
 
 
@@ -799,7 +789,7 @@ def use_language_models(models: LanguageModel | str | Mapping[str, LanguageModel
         block.update({str(name): model_from(model, f"{where}[{name!r}]") for name, model in models.items()})
     else:
         block[None] = model_from(models, where)
-    with set_in_block(_STAND_INS, (block, *_STAND_INS.get())):
+    with leaves.set_in_block(_STAND_INS, (block, *_STAND_INS.get())):
         yield
 
 
@@ -809,13 +799,13 @@ def stand_in_for(name: str | None) -> LanguageModel | None:
     return next((block[key] for block in _STAND_INS.get() for key in keys if key in block), None)
 
 
-def models_in_force() -> Json:
+def models_in_force() -> leaves.Json:
     """Return as JSON the default model and the stand-ins in force here.
 
     Source: part of the key of a memo, beside the module itself.
     """
     default = current_language_model()
-    stand_ins: list[Json] = []
+    stand_ins: list[leaves.Json] = []
     for block in _STAND_INS.get():
         stand_ins += [[key, _identity(block[key])] for key in sorted(block, key=str)]
         if None in block:
@@ -823,7 +813,7 @@ def models_in_force() -> Json:
     return {"default": None if default is None else _identity(default), "stand_ins": stand_ins}
 
 
-def _identity(model: LanguageModel) -> Json:
+def _identity(model: LanguageModel) -> leaves.Json:
     """Return the part of a model that its replies depend on and that a file may hold."""
     return [model.name, model.model, model.defaults]
 
@@ -834,7 +824,7 @@ def check_sample(sample: object) -> int:
     Raises:
         ConfigError: It is not an int of at least 0.
     """
-    return check_int("sample (the number of the draw)", sample, 0, error=ConfigError)
+    return leaves.check_int("sample (the number of the draw)", sample, 0, error=ConfigError)
 
 
 def sample_number(sample: int) -> AbstractContextManager[None]:
@@ -853,4 +843,4 @@ def sample_number(sample: int) -> AbstractContextManager[None]:
 
     Source: best-of-n sampling; DSPy's `rollout_id`.
     """
-    return set_in_block(_SAMPLE, check_sample(sample))
+    return leaves.set_in_block(_SAMPLE, check_sample(sample))

@@ -17,20 +17,9 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDic
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
+from synmod import leaves
 from synmod.cache import Cache
 from synmod.errors import AuthError, ConfigError, DataError
-from synmod.leaves import (
-    SHORTEST_SECRET,
-    FrozenDict,
-    Json,
-    check_choice,
-    check_int,
-    check_seconds,
-    did_you_mean,
-    frozen,
-    remember_secrets,
-    without_secrets,
-)
 
 from .limits import Limit
 
@@ -52,7 +41,7 @@ class Sampling(TypedDict, total=False):
     reasoning_effort: str | None
     verbosity: str | None
     parallel_tool_calls: bool | None
-    tool_choice: Json
+    tool_choice: leaves.Json
     modalities: Sequence[str] | None
     service_tier: str | None
 
@@ -75,7 +64,7 @@ _ELSEWHERE: Final = {
 """Keyword -> its names in other libraries."""
 
 
-def check_sampling(params: Mapping[str, Any], where: str, keywords: Collection[str] = ()) -> FrozenDict:
+def check_sampling(params: Mapping[str, Any], where: str, keywords: Collection[str] = ()) -> leaves.FrozenDict:
     """Check sampling parameters and freeze them.
 
     Args:
@@ -102,7 +91,7 @@ def check_sampling(params: Mapping[str, Any], where: str, keywords: Collection[s
         if name in _NUMBERS and not isinstance(value, int | float | None):
             raise ConfigError(f"{where}: {name} is {value!r:.100}; give a number.")
     try:
-        return frozen({name: value for name, value in params.items() if value is not None})
+        return leaves.frozen({name: value for name, value in params.items() if value is not None})
     except DataError as error:
         raise DataError(f"{where}: a sampling parameter must be JSON: {error}") from None
 
@@ -111,7 +100,7 @@ def _unknown_keyword(name: str, where: str, keywords: Collection[str]) -> Config
     """Return the error for an unknown keyword, with the closest known one."""
     choices = (*keywords, *SAMPLING)
     ours = (keyword for keyword, names in _ELSEWHERE.items() if name in names.split())
-    meant, hint = name if name in _KEYWORDS else next(ours, None), did_you_mean(name, choices)
+    meant, hint = name if name in _KEYWORDS else next(ours, None), leaves.did_you_mean(name, choices)
     if meant is not None:
         hint = f" Did you mean {meant!r}{'' if meant in choices else ' of the LanguageModel'}?"
     if name == "max_completion_tokens":
@@ -257,8 +246,8 @@ class BatchJobs:
 
     def __post_init__(self) -> None:
         for name in ("quiet_s", "poll_s"):
-            check_seconds(f"BatchJobs: {name}", getattr(self, name), error=ConfigError)
-        check_int("BatchJobs: max_requests", self.max_requests, error=ConfigError)
+            leaves.check_seconds(f"BatchJobs: {name}", getattr(self, name), error=ConfigError)
+        leaves.check_int("BatchJobs: max_requests", self.max_requests, error=ConfigError)
         if self.window != "24h":
             raise ConfigError(f"BatchJobs: window is {self.window!r:.20}; providers work within '24h'.")
 
@@ -305,7 +294,7 @@ class Settings(BaseModel):
     api_key: Annotated[Any, BeforeValidator(_key)] = None
     api_base: Annotated[str, AfterValidator(_base)] | None = None
     headers: Annotated[Mapping[Any, Any], AfterValidator(_headers)] = {}
-    extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: frozen(dict(body)))] = {}
+    extra_body: Annotated[Mapping[Any, Any], AfterValidator(lambda body: leaves.frozen(dict(body)))] = {}
     attempts: Annotated[int, Field(strict=True, ge=1, le=100)] = 3
     timeout_s: Seconds | None = 120
     attempt_timeout_s: Seconds | None = None
@@ -318,7 +307,7 @@ class Settings(BaseModel):
     adapter: Any = None
     limit: Annotated[Limit | None, _LIMIT] = None
     cache: Annotated[Cache | None, _CACHE] = None
-    defaults: Annotated[Any, Field(default=frozen({}))]
+    defaults: Annotated[Any, Field(default=leaves.frozen({}))]
     batch_size: Annotated[int, Field(strict=True, ge=1)] = 64
     dimensions: Annotated[int, Field(strict=True, ge=1)] | None = None
 
@@ -386,7 +375,7 @@ def settings_for(arguments: Mapping[str, Any]) -> Settings:
         fault = error.errors(include_url=False, include_context=False)[0]
         name = str(fault["loc"][0])
         problem, value = fault["msg"].removeprefix("Value error, "), own.get(name)
-        got = "" if name in _HIDDEN else f" Got {value!r:.100}.{did_you_mean(value, STRUCTURED)}"
+        got = "" if name in _HIDDEN else f" Got {value!r:.100}.{leaves.did_you_mean(value, STRUCTURED)}"
         raise ConfigError(f"{model}: {name}: {problem}.{got}") from None
 
 
@@ -396,7 +385,7 @@ def check_structured(level: str | None, where: str) -> str | None:
     Raises:
         ConfigError: The way is unknown ('Did you mean').
     """
-    return level if level is None else check_choice(f"{where}: structured", level, STRUCTURED, error=ConfigError)
+    return level if level is None else leaves.check_choice(f"{where}: structured", level, STRUCTURED, error=ConfigError)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -441,7 +430,7 @@ class Secrets:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._recent_keys: deque[SecretStr] = deque(maxlen=_MOST_KEYS)
-        remember_secrets(self.own())
+        leaves.remember_secrets(self.own())
 
     def missing(self) -> AuthError | None:
         """Return the error for a missing key; None if there is one, or for a provider that is not in `ENVIRONMENT`."""
@@ -478,7 +467,7 @@ class Secrets:
         secret = SecretStr(text)
         if secret not in self._recent_keys:
             self._recent_keys.append(secret)
-            remember_secrets(self.hidden_texts())
+            leaves.remember_secrets(self.hidden_texts())
         return secret
 
     def headers(self) -> dict[str, str]:
@@ -495,11 +484,11 @@ class Secrets:
         hidden = [plain(value) for value in headers if not isinstance(value, str)]
         words = [word for text in hidden for word in text.split()]  # of `Bearer <token>` a provider may quote the token
         secrets = {*map(plain, self._recent_keys), *([plain(key)] if _is_text(key) else ()), *hidden, *words}
-        return frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+        return frozenset(secret for secret in secrets if len(secret) >= leaves.SHORTEST_SECRET)
 
     def scrub(self, text: str) -> str:
         """Return the text of an error, which may have been cut, with `***` for every secret."""
-        return without_secrets(text, self.hidden_texts(), cut=True)
+        return leaves.without_secrets(text, self.hidden_texts(), cut=True)
 
 
 def _first_of(names: Iterable[str]) -> str:
@@ -510,7 +499,7 @@ def _first_of(names: Iterable[str]) -> str:
 def environment_secrets() -> frozenset[str]:
     """Return the credentials in the environment, of every known provider."""
     names = (*_OF_LITELLM.split(), *(name for names in ENVIRONMENT.values() for name in names))
-    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= SHORTEST_SECRET)
+    return frozenset(value for name in names if len(value := os.environ.get(name, "")) >= leaves.SHORTEST_SECRET)
 
 
 def shorten(text: str, most: int = 2_000) -> str:

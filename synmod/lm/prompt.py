@@ -17,21 +17,8 @@ from synmod.data import ChatMessages, SymbolicDataModel, contains, intern_schema
 from synmod.errors import ArgumentError, ConfigError, DataError
 from synmod.leaves import Json, did_you_mean, is_object
 
+from . import words
 from .records import Adapter, LMRequest, Message, message, set_constant, turns, with_text
-from .words import (
-    block,
-    describe_fields,
-    fields_of,
-    in_order,
-    input_fields,
-    json_text,
-    output_fields,
-    resolve_ref,
-    schema_text,
-    value_sentences,
-    value_text,
-    without_media,
-)
 
 LAYOUTS: Final = ("turns", "tags")
 """The names of the layouts, the default one first."""
@@ -98,17 +85,17 @@ def system_text(
     Source: DSPy's ChatAdapter; differs: a field of the inputs is listed only if it has a description.
     """
     task, reply = instructions, ""
-    if output_schema is not None and fields_of(resolve_ref(output_schema, output_schema)):
-        values = guard_text(value_sentences(output_schema)) if sentences and not examples else ""
+    if output_schema is not None and words.fields_of(words.resolve_ref(output_schema, output_schema)):
+        values = guard_text(words.value_sentences(output_schema)) if sentences and not examples else ""
         if values:
             task = f"{task} {values}" if _ONE_LINE.fullmatch(task) else f"{task}\n\n{values}".lstrip()
-            lines = describe_fields(output_schema)
+            lines = words.describe_fields(output_schema)
         else:
-            lines = output_fields(output_schema, [example["outputs"] for example in examples])
+            lines = words.output_fields(output_schema, [example["outputs"] for example in examples])
         reply = _section(_REPLY, lines)
     elif output_schema is not None:
-        reply = schema_text(output_schema)
-    return "\n\n".join(filter(None, (task, _section(_INPUTS, describe_fields(input_schema, without)), reply)))
+        reply = words.schema_text(output_schema)
+    return "\n\n".join(filter(None, (task, _section(_INPUTS, words.describe_fields(input_schema, without)), reply)))
 
 
 def instructions_in(system: str) -> str:
@@ -132,8 +119,8 @@ def example_turns(
     written: list[Message] = []
     for example in examples:
         answer = answer_of(example, output_schema)
-        answer = without_media(answer, [output_schema], output_schema or {}, [], "examples/outputs")
-        text = answer if output_schema is None and isinstance(answer, str) else json_text(answer)
+        answer = words.without_media(answer, [output_schema], output_schema or {}, [], "examples/outputs")
+        text = answer if output_schema is None and isinstance(answer, str) else words.json_text(answer)
         user = input_turn(example["inputs"], input_schema, "examples/inputs")
         written += [user, message("assistant", guard_text(text))]
     return written
@@ -143,7 +130,7 @@ def answer_of(example: Mapping[str, Json], schema: Mapping[str, Json] | None) ->
     """Return the answer of an example: its outputs in declared order; the text of a message without a schema."""
     outputs = example["outputs"]
     if schema is not None:
-        return in_order(outputs, schema, schema)
+        return words.in_order(outputs, schema, schema)
     return outputs.get("content", outputs) if is_object(outputs) else outputs
 
 
@@ -161,23 +148,23 @@ def input_turn(inputs: Mapping[str, Json], schema: Mapping[str, Json], where: st
 
     Source: the chat examples of providers' guides.
     """
-    text = _text(in_order(inputs, schema, schema), schema)
+    text = _text(words.in_order(inputs, schema, schema), schema)
     if '"media_type":' not in text:
         return message("user", text)
     media = list[Json]()
-    text = _text(without_media(in_order(inputs, schema, schema), [schema], schema, media, where), schema)
+    text = _text(words.without_media(words.in_order(inputs, schema, schema), [schema], schema, media, where), schema)
     [turn] = turns({"role": "user", "content": [text, *media]})
     return turn
 
 
 def _text(inputs: Mapping[str, Json], schema: Mapping[str, Json]) -> str:
     """Return inputs as text that opens no turn, no tag of a prompt and no tool call."""
-    fields = fields_of(schema)
+    fields = words.fields_of(schema)
     if len(inputs) == len(fields) == 1:
         [(name, value)] = inputs.items()
         if name in fields and isinstance(value, str) and not value.isspace() and value:
             return guard_text(value)
-    return guard_text(json_text(inputs))
+    return guard_text(words.json_text(inputs))
 
 
 def guard_text(text: str) -> str:
@@ -210,9 +197,15 @@ def without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
     An adapter may have `reasons(request)`: whether the model reasons natively on a request and returns its reasoning.
     """
     field, schema, reasons = request.reasoning_field, request.schema, getattr(adapter, "reasons", None)
-    if field is None or schema is None or reasons is None or not reasons(request) or field not in fields_of(schema):
+    if (
+        field is None
+        or schema is None
+        or reasons is None
+        or not reasons(request)
+        or field not in words.fields_of(schema)
+    ):
         return request
-    less = {**schema, "properties": {name: inner for name, inner in fields_of(schema).items() if name != field}}
+    less = {**schema, "properties": {name: inner for name, inner in words.fields_of(schema).items() if name != field}}
     if "required" in schema:
         less["required"] = [name for name in schema["required"] if name != field]
     shorter = intern_schema(less)
@@ -230,7 +223,7 @@ def with_less_of_reply(
         less: The same schema with fewer fields.
     """
     blocks = [*zip(*map(_reply_blocks, (schema, less)), strict=True)]
-    names = fields_of(schema).keys() - fields_of(less).keys()
+    names = words.fields_of(schema).keys() - words.fields_of(less).keys()
     for turn in messages:
         content = turn["content"]
         if not isinstance(content, str) or turn.get("tool_calls"):
@@ -247,8 +240,8 @@ def with_less_of_reply(
 
 def _reply_blocks(schema: Mapping[str, Json]) -> tuple[str, str]:
     """Return the schema and the fields of a reply as templates show them."""
-    fields = output_fields(schema).replace("<", _LESS)
-    return block("output_schema", value_text(schema)), block("output_fields", fields)
+    fields = words.output_fields(schema).replace("<", _LESS)
+    return words.block("output_schema", words.value_text(schema)), words.block("output_fields", fields)
 
 
 def _without_lines(system: str, names: AbstractSet[str]) -> str:
@@ -269,7 +262,7 @@ def _with_fewer_fields(answer: str, without: AbstractSet[str]) -> str:
         return answer
     if not is_object(json) or json.keys().isdisjoint(without):
         return answer
-    return guard_text(json_text({name: value for name, value in json.items() if name not in without}))
+    return guard_text(words.json_text({name: value for name, value in json.items() if name not in without}))
 
 
 # -- slots -------------------------------------------------------------------------------------------------------------
@@ -528,7 +521,7 @@ class Layout:
         """Render what does not depend on the inputs."""
         if examples:
             self.check_examples()
-        has_messages = _MESSAGES in resolve_ref(input_schema, input_schema).get("required", ())
+        has_messages = _MESSAGES in words.resolve_ref(input_schema, input_schema).get("required", ())
         conversation = has_messages and contains(SymbolicDataModel(input_schema), ChatMessages)
         without, schema, kept_alive = (_MESSAGES,) if conversation else (), self._schema, (examples, input_schema)
         if not self._has_slots:
@@ -538,21 +531,21 @@ class Layout:
             if pairs:
                 set_constant(start[-1], len(str(start[-1]["content"])))
             return _Constant(start, conversation, kept_alive)
-        fields, lines, media = input_fields(input_schema, without), [""], list[Json]()
+        fields, lines, media = words.input_fields(input_schema, without), [""], list[Json]()
         for example in examples:
-            inputs, outputs = in_order(example["inputs"], input_schema, input_schema), answer_of(example, schema)
+            inputs, outputs = words.in_order(example["inputs"], input_schema, input_schema), answer_of(example, schema)
             pair = {
-                "inputs": without_media(inputs, [input_schema], input_schema, media, "examples/inputs"),
-                "outputs": without_media(outputs, [schema], schema or {}, media, "examples/outputs"),
+                "inputs": words.without_media(inputs, [input_schema], input_schema, media, "examples/inputs"),
+                "outputs": words.without_media(outputs, [schema], schema or {}, media, "examples/outputs"),
             }
-            lines.append(value_text(pair))
-        replies = "" if schema is None else output_fields(schema)
+            lines.append(words.value_text(pair))
+        replies = "" if schema is None else words.output_fields(schema)
         slots = {
-            "instructions": block("instructions", _ENDS_INSTRUCTIONS.sub(lambda _: _LESS, instructions)),
-            "input_fields": block("input_fields", fields.replace("<", _LESS)),  # names and descriptions of others
-            "output_fields": block("output_fields", replies.replace("<", _LESS)),
-            "output_schema": "" if schema is None else schema_text(schema),
-            "examples": block("examples", "\n".join([*lines, ""]) if examples else ""),
+            "instructions": words.block("instructions", _ENDS_INSTRUCTIONS.sub(lambda _: _LESS, instructions)),
+            "input_fields": words.block("input_fields", fields.replace("<", _LESS)),  # names and descriptions of others
+            "output_fields": words.block("output_fields", replies.replace("<", _LESS)),
+            "output_schema": "" if schema is None else words.schema_text(schema),
+            "examples": words.block("examples", "\n".join([*lines, ""]) if examples else ""),
         }
         json = {
             "instructions": instructions,
@@ -579,10 +572,12 @@ class Layout:
         if not values and constant.conversation:
             return {**constant.slots, "inputs": ""}, constant.media
         media = [*constant.media]
-        ordered = in_order(values, schema, schema)
-        text = block("inputs", value_text(ordered))
+        ordered = words.in_order(values, schema, schema)
+        text = words.block("inputs", words.value_text(ordered))
         if '"media_type":' in text:
-            text = block("inputs", value_text(without_media(ordered, [schema], schema, media, "inputs")))
+            text = words.block(
+                "inputs", words.value_text(words.without_media(ordered, [schema], schema, media, "inputs"))
+            )
         return {**constant.slots, "inputs": text}, media
 
     def _turn(self, role: str, slots: Mapping[str, str]) -> str:
@@ -635,7 +630,7 @@ def repair_turns(
 ) -> list[Message]:
     """Return the turns that quote an invalid reply, list its faults, and repeat what a valid one is."""
     valid = "text" if request.schema is None else "one JSON value that satisfies the schema"
-    if fields := ", ".join(fields_of(resolve_ref(request.schema, request.schema or {}))):
+    if fields := ", ".join(words.fields_of(words.resolve_ref(request.schema, request.schema or {}))):
         valid = f"one JSON object with the fields {fields}"
     if calls_in_text:
         valid = "one call of a function, as one JSON object with the fields name, arguments"

@@ -10,22 +10,8 @@ from typing import Any, Final
 from synmod.errors import RequestError
 from synmod.leaves import Json, find_cycle, is_array, is_object
 
-from .wire import (
-    PROVIDER_CONTENT,
-    Record,
-    Wire,
-    an_object,
-    cannot_take,
-    completion,
-    count_of,
-    function_call,
-    objects_in,
-    parts_of,
-    piece,
-    split_data,
-    text_in,
-    url_citation,
-)
+from . import wire
+from .wire import Record, an_object, completion, count_of, objects_in, parts_of, piece, text_in
 
 _ENDS: Final = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
 _PLAIN: Final = ("text", "tool_use")
@@ -114,7 +100,7 @@ def _user_blocks(turn: Record) -> list[Record]:
 
 def _assistant_blocks(turn: Record) -> list[Record]:
     """Return the blocks of an assistant turn: those that the provider sent, if it was this one."""
-    if own := objects_in(turn.get(PROVIDER_CONTENT)):
+    if own := objects_in(turn.get(wire.PROVIDER_CONTENT)):
         return own
     blocks = [*objects_in(turn.get("thinking_blocks")), *_blocks(turn.get("content"))]
     for call in objects_in(turn.get("tool_calls")):
@@ -150,7 +136,7 @@ def _block(part: Record) -> Record:
     if kind == "image_url":
         return {"type": "image", "source": _source(text_in(inner, "url")), **mark}
     if kind != "file":
-        raise cannot_take("sound")
+        raise wire.cannot_take("sound")
     title = {"title": inner["filename"]} if inner.get("filename") else {}
     if inner.get("file_id"):
         return {"type": "document", "source": {"type": "file", "file_id": inner["file_id"]}, **title, **mark}
@@ -159,7 +145,7 @@ def _block(part: Record) -> Record:
 
 def _source(address: str, media_type: str = "image/png") -> Record:
     """Return the source of an image or a document: its bytes, or its address."""
-    if (data := split_data(address)) is not None:
+    if (data := wire.split_data(address)) is not None:
         return {"type": "base64", "media_type": data[0] or media_type, "data": data[1]}
     if "://" in address:
         return {"type": "url", "url": address}
@@ -275,11 +261,11 @@ def _message(blocks: list[Record]) -> Record:
         if block.get("type") == "text":
             text = text_in(block, "text")
             for source in objects_in(block.get("citations")):
-                citations.append(url_citation(source, length, length + len(text), text_in(source, "cited_text")))
+                citations.append(wire.url_citation(source, length, length + len(text), text_in(source, "cited_text")))
             texts.append(text)
             length += len(text)
         elif block.get("type") == "tool_use":
-            calls.append(function_call(block.get("id"), block.get("name"), block.get("input")))
+            calls.append(wire.function_call(block.get("id"), block.get("name"), block.get("input")))
     message: Record = {"content": "".join(texts)}
     if thinking := "".join(text_in(block, "thinking") for block in blocks if block.get("type") == "thinking"):
         message["reasoning_content"] = thinking
@@ -292,7 +278,7 @@ def _own_fields(blocks: list[Record], calls: list[Record], citations: list[Recor
     if citations:
         fields["annotations"] = citations
     if any(block.get("type") not in _PLAIN for block in blocks):
-        fields[PROVIDER_CONTENT] = blocks
+        fields[wire.PROVIDER_CONTENT] = blocks
     return fields
 
 
@@ -350,7 +336,7 @@ class MessageEvents:
         """Begin a block."""
         self._blocks[index] = block
         if block.get("type") == "tool_use":
-            return piece({"tool_calls": [function_call(block.get("id"), block.get("name"), "", index)]})
+            return piece({"tool_calls": [wire.function_call(block.get("id"), block.get("name"), "", index)]})
         for kind, key in _TEXTS.items():  # usually empty
             if text := text_in(block, _DELTAS[kind]):
                 self._texts[index, _DELTAS[kind]] = [text]
@@ -386,7 +372,7 @@ class MessageEvents:
 
 _NOT_TAKEN: Final = "seed presence_penalty frequency_penalty logit_bias logprobs top_logprobs verbosity modalities"
 
-MESSAGES: Final = Wire(
+MESSAGES: Final = wire.Wire(
     path="/messages",
     headers={"anthropic-version": "2023-06-01"},
     key_header=("x-api-key", ""),

@@ -7,21 +7,8 @@ from typing import Any, Final
 
 from synmod.leaves import Json, is_array, is_object
 
-from .wire import (
-    PROVIDER_CONTENT,
-    Record,
-    Wire,
-    an_object,
-    cannot_take,
-    completion,
-    count_of,
-    function_call,
-    objects_in,
-    parts_of,
-    piece,
-    text_in,
-    url_citation,
-)
+from . import wire
+from .wire import Record, an_object, completion, count_of, objects_in, parts_of, piece, text_in
 
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 _LOGPROBS: Final = "message.output_text.logprobs"
@@ -88,7 +75,7 @@ def _tool(tool: Record) -> Record:
 def _items(turn: Record) -> list[Record]:
     """Return the items of a turn: those that the provider sent, if it was this one."""
     role, content = turn["role"], turn.get("content")
-    if own := objects_in(turn.get(PROVIDER_CONTENT)):
+    if own := objects_in(turn.get(wire.PROVIDER_CONTENT)):
         return own
     if role == "tool":
         output = content if isinstance(content, str) else [_part(part) for part in parts_of(content)]
@@ -116,7 +103,7 @@ def _part(part: Record) -> Record:
     if kind == "image_url":
         return {"type": "input_image", "image_url": inner.get("url"), "detail": inner.get("detail", "auto")}
     if kind != "file":
-        raise cannot_take("sound")
+        raise wire.cannot_take("sound")
     names = ("file_data", "file_id", "filename")
     return {"type": "input_file", **{name: inner[name] for name in names if inner.get(name)}}
 
@@ -161,7 +148,7 @@ def _message(items: list[Record]) -> tuple[Record, list[Json]]:
         for note in objects_in(part.get("annotations")):
             if note.get("type") == "url_citation":
                 start, end = (length + count_of(note, f"{name}_index") for name in ("start", "end"))
-                citations.append(url_citation(note, start, end))
+                citations.append(wire.url_citation(note, start, end))
         logprobs += objects_in(part.get("logprobs"))
         texts.append(text)
         length += len(text)
@@ -183,7 +170,7 @@ def _thoughts(item: Record) -> list[Record]:
 
 def _call(item: Record, index: int | None = None) -> Record:
     """Return a call of a tool."""
-    return function_call(item.get("call_id"), item.get("name"), item.get("arguments"), index)
+    return wire.function_call(item.get("call_id"), item.get("name"), item.get("arguments"), index)
 
 
 def _own_fields(items: list[Record], citations: list[Record]) -> Record:
@@ -195,7 +182,7 @@ def _own_fields(items: list[Record], citations: list[Record]) -> Record:
         urls = [address.format(item.get("output_format") or "png", item["result"]) for item in results]
         fields["images"] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     if any(item.get("type") not in _PLAIN for item in items):
-        fields[PROVIDER_CONTENT] = items
+        fields[wire.PROVIDER_CONTENT] = items
     return fields
 
 
@@ -238,7 +225,7 @@ def piece_of(event: Json) -> Json:
     response = an_object(event.get("response"))
     if kind in _LAST:
         message, logprobs = _message(objects_in(response.get("output")))
-        fields = {key: message[key] for key in ("annotations", "images", PROVIDER_CONTENT) if key in message}
+        fields = {key: message[key] for key in ("annotations", "images", wire.PROVIDER_CONTENT) if key in message}
         others: Any = {"logprobs": {"content": logprobs}} if logprobs else {}
         ending = piece(fields, finish_reason=_end(response, message), **others)
         return ending | {"id": response.get("id"), "usage": _usage(response.get("usage"))}
@@ -251,7 +238,7 @@ def piece_of(event: Json) -> Json:
 
 _NOT_TAKEN: Final = "stop seed presence_penalty frequency_penalty logit_bias top_k modalities"
 
-RESPONSES: Final = Wire(
+RESPONSES: Final = wire.Wire(
     path="/responses",
     body=responses_body,
     answer=completion_of,
