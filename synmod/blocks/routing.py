@@ -5,7 +5,7 @@ Branch, Route, Guard, Fallback, Choose; Parallel, and Map for the items of a lis
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from synmod import data, flow, registry, scope, tree
 from synmod.errors import ArgumentError, CallError, ConfigError, GuardError, ModelError, Paused, SchemaError, add_note
@@ -17,11 +17,14 @@ from .checks import Around, R, Returning
 from .decision import Decision
 from .generator import GeneratorOptions, check_params, object_schema, split_definitions
 
+A = TypeVar("A")
+B = TypeVar("B")
+
 # -- Branch, Route, Guard, Fallback, Choose ----------------------------------------------------------------------------
 
 
 @registry.register_own()
-class Branch(Module):
+class Branch(Returning[R]):
     """Passes its inputs to one of several modules, chosen by a model.
 
     Args:
@@ -58,6 +61,33 @@ class Branch(Module):
 
     Source: Synalinks' `Branch`; differs: several branches may be taken, and the outputs merged.
     """
+
+    @overload
+    def __init__(
+        self,
+        branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]],
+        *,
+        question: str | None = None,
+        inject: bool = False,
+        return_decision: Literal[False] = False,
+        multiple: Literal[False] = False,
+        merge: Literal[True] = True,
+        with_thinking: bool = False,
+        **options: Unpack[GeneratorOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Branch[Any]",
+        branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
+        *,
+        question: str | None = None,
+        inject: bool = False,
+        return_decision: bool = False,
+        multiple: bool = False,
+        merge: bool = True,
+        with_thinking: bool = False,
+        **options: Unpack[GeneratorOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -105,14 +135,14 @@ class Branch(Module):
 
 
 @execution_of.register(Branch)
-def execution_of_branch(branch: Branch) -> Execution:
+def execution_of_branch(branch: Branch[Any]) -> Execution:
     """Return the order: the decision, then one branch or another."""
     first = ChildAt(("decision",), branch.decision)
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
 @registry.register_own()
-class Route(Around[Any]):
+class Route(Around[R]):
     """Passes its inputs to one of several modules, selected by a field of another module's output.
 
     Args:
@@ -148,6 +178,31 @@ class Route(Around[Any]):
 
     Source: semantic routers; LangGraph's conditional edges.
     """
+
+    @overload
+    def __init__(
+        self,
+        module: ModuleOf[Any],
+        routes: Mapping[str, ModuleOf[R]],
+        *,
+        key: str = "choice",
+        default: str | None = None,
+        inject: bool = False,
+        merge: Literal[True] = True,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Route[tuple[Any, ...]]",
+        module: ModuleOf[Any],
+        routes: Mapping[str, ModuleOf[Any]],
+        *,
+        key: str = "choice",
+        default: str | None = None,
+        inject: bool = False,
+        merge: bool,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -203,7 +258,7 @@ class Route(Around[Any]):
 
 
 @execution_of.register(Route)
-def execution_of_route(route: Route) -> Execution:
+def execution_of_route(route: Route[Any]) -> Execution:
     """Return the order: the module that selects, then one route or another."""
     return Execution("in order", (ChildAt(("module",), route.module), _alternatives("routes", route.routes)))
 
@@ -481,7 +536,7 @@ _ERROR: Final = {"anyOf": [object_schema(type=_TEXT, message=_TEXT), _NULL]}
 
 
 @registry.register_own()
-class Parallel(Module):
+class Parallel(Returning[R]):
     """Calls all its members on the same inputs concurrently.
 
     The first failure cancels the other members, waits until they have ended, and is raised unchanged.
@@ -512,6 +567,25 @@ class Parallel(Module):
     merge: Merge | None = None
     """How the outputs are merged; None for a tuple."""
 
+    @overload
+    def __init__(
+        self: "Parallel[tuple[A, B]]",
+        first: ModuleOf[A],
+        second: ModuleOf[B],
+        /,
+        *,
+        merge: None = None,
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Parallel[tuple[A, ...]]", *modules: ModuleOf[A], merge: None = None, **options: Unpack[ModuleOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Parallel[Any]", *modules: ModuleOf[Any], merge: Merge | None, **options: Unpack[ModuleOptions]
+    ) -> None: ...
+
     def __init__(self, *modules: ModuleOf[Any], merge: Merge | None = None, **options: Unpack[ModuleOptions]) -> None:
         super().__init__(**options)
         self.modules = checks.members("Parallel", modules)
@@ -527,16 +601,22 @@ class Parallel(Module):
             Exception: The first failure of a member, unchanged.
         """
         if data.is_symbolic(inputs):
-            outputs: list[Any] = [await module(inputs) for module in self.modules]
-        else:
-            outputs = await flow.together(*(partial(module, inputs) for module in self.modules))
+            return await self.compute_output_spec(inputs)
+        return self.merge_outputs(await flow.together(*(partial(module, inputs) for module in self.modules)))
+
+    async def compute_output_spec(self, inputs: Any) -> Any:
+        """Return the outputs of the members, merged."""
+        return self.merge_outputs([await module(inputs) for module in self.modules])
+
+    def merge_outputs(self, outputs: list[Any]) -> Any:
+        """Return the outputs as a tuple, or merged; a single output needs no merge."""
         if self.merge is None:
             return tuple(outputs)
         return outputs[0] if len(outputs) == 1 else _MERGES[self.merge](*outputs)
 
 
 @registry.register_own()
-class Map(Around[Any]):
+class Map(Around[R]):
     """Calls a module on every item of a list, with bounded concurrency; results are in the order of the items.
 
     Args:
@@ -570,6 +650,37 @@ class Map(Around[Any]):
 
     Source: Dask bags, LangChain's `RunnableEach`; differs: bounded, and a failure may be data.
     """
+
+    @overload
+    def __init__(
+        self: "Map[list[A]]",
+        module: ModuleOf[A],
+        field: None = None,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["raise"] = "raise",
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Map[list[data.JsonDataModel[Any]]]",
+        module: ModuleOf[Any],
+        field: None = None,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["collect"],
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Map[data.JsonDataModel[Any]]",
+        module: ModuleOf[Any],
+        field: str,
+        *,
+        concurrency: int = 64,
+        on_error: Literal["raise", "collect"] = "raise",
+        **options: Unpack[ModuleOptions],
+    ) -> None: ...
 
     def __init__(
         self,

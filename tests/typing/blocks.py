@@ -95,8 +95,8 @@ def length(inputs: Any, outputs: Any) -> float:
 
 
 async def composed(value: JsonDataModel[Query]) -> None:
-    """Blocks around one module give what it gives; those that choose or merge give what they decide when they run."""
-    write = Generator(Answer)
+    """Blocks that hold members take modules, and give what their members give."""
+    write, ask = Generator(Answer), Generator(Query)
     best = BestOf(write, 3, reward=length, threshold=0.5, concurrency=2, name="best")
     assert_type(await best(value), JsonDataModel[Answer])
     assert_type(await Majority(write, 3, field="answer")(value), JsonDataModel[Answer])
@@ -111,10 +111,16 @@ async def composed(value: JsonDataModel[Query]) -> None:
     Compact(wndow=3)  # pyright: ignore[reportCallIssue]
     await Cached(write, Cache("answers.db", max_bytes=1_000, ttl_s=9), key=len)(value)
     branch = Branch({"a": write, "b": ("second", write)}, question="?", temperature=0.0)
-    assert_type(await branch(value), Any)
-    assert_type(await Route(Identity(), {"a": write, "b": branch}, key="question", default="a")(value), Any)
-    assert_type(await Map(write, "items", concurrency=8, on_error="collect")(value), Any)
-    assert_type(await Parallel(write, Generator(Query))(value), Any)
+    assert_type(await branch(value), JsonDataModel[Answer])
+    assert_type(await Branch({"a": write, "b": ask})(value), JsonDataModel[Answer] | JsonDataModel[Query])
+    assert_type(await Branch({"a": write}, merge=False)(value), Any)
+    routed = Route(Identity(), {"a": write, "b": branch}, key="question", default="a")
+    assert_type(await routed(value), JsonDataModel[Answer])
+    assert_type(await Route(Identity(), {"a": write}, merge=False)(value), tuple[Any, ...])
+    assert_type(await Map(write, "items", concurrency=8, on_error="collect")(value), JsonDataModel[Any])
+    assert_type(await Map(write)([value]), list[JsonDataModel[Answer]])
+    assert_type(await Parallel(write, ask)(value), tuple[JsonDataModel[Answer], JsonDataModel[Query]])
+    assert_type(await Parallel(write, merge="or")(value), Any)
     Cached(write, "answers.db")  # pyright: ignore[reportArgumentType]  # a path is no Cache
     found = await Cache().find(key_of({"a": 1}), ttl_s=2.5)
     assert found is None or found.keys()
@@ -167,8 +173,8 @@ async def agents(value: JsonDataModel[Query], symbol: SymbolicDataModel) -> None
 def more_mistakes() -> None:
     """A keyword of another block, and a word that is none of two."""
     BestOf(Identity(), 3, reward=len, treshold=1)  # pyright: ignore[reportCallIssue]  # the mistake under test
-    Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType]  # the mistake under test
-    Parallel(Identity(), merge="xor")  # pyright: ignore[reportArgumentType]  # the mistake under test
+    Map(Identity(), on_error="colect")  # pyright: ignore[reportArgumentType, reportCallIssue]  # the mistake under test
+    Parallel(Identity(), merge="xor")  # pyright: ignore[reportArgumentType, reportCallIssue]  # the mistake under test
     Generator(Answer, structured="jsn")  # pyright: ignore[reportCallIssue, reportArgumentType]  # the mistake under test
     Prefix()  # pyright: ignore[reportCallIssue]  # the mistake under test
     Retry(Identity(), 2)  # pyright: ignore[reportCallIssue]  # the mistake under test

@@ -97,7 +97,8 @@ async def all_replies(texts: list[str]) -> list[str]:
 
 def main() -> None:
     """Run, evaluate, train, save and load."""
-    reply: sm.JsonDataModel[Reply] = sm.run(desk, Ticket(text="My invoice is wrong."))
+    reply = sm.run(desk, Ticket(text="My invoice is wrong."))
+    assert_type(reply, sm.JsonDataModel[Reply])
     assert_type(sm.run(program, Ticket(text="?")).to().answer, str)
     assert_type(sm.run(all_replies, ["a", "b"]), list[str])
     with sm.hooks(Costs()), sm.budget(calls=100), sm.trace() as t:
