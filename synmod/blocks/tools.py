@@ -181,7 +181,7 @@ class Tool(Module):
     async def call(self, *inputs: Any, **arguments: Any) -> Any:
         """Check the arguments, and run the function once."""
         if len(inputs) + bool(arguments) > 1:
-            raise errors.CallError(f"{self.path or self.name}: got data and more; pass one, or all by keyword.")
+            raise errors.CallError(f"{self.path or self.name}: got data and arguments; pass one, or all by keyword.")
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
         record = scope.ambient()
         part = None if record is None else record.journal

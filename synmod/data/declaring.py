@@ -273,7 +273,7 @@ def dump(instance: BaseModel) -> FrozenDict:
     try:
         validate(schema, json, cls.__name__)
     except SchemaError as error:
-        raise errors.DataError(f"{error} It was changed in place, or is serialized as it is not declared.") from None
+        raise errors.DataError(f"{error} It was changed in place, or is serialized otherwise than declared.") from None
     return json
 
 

@@ -150,7 +150,7 @@ def _plan_factorize(schema: Schema, names: Any) -> OperationPlan:
     for head in array_names:
         if head not in groups:
             hint = did_you_mean(head, groups)
-            raise SchemaError(f"factorize: {head!r} heads no group of numbered fields, as {list(groups)} do.{hint}")
+            raise SchemaError(f"factorize: {head!r} heads no group of numbered fields; groups: {list(groups)}.{hint}")
     if not groups:
         return _plan_map(parts.schema, lambda json: json)
     members = {member for group in groups.values() for member in group}

@@ -71,7 +71,7 @@ def _ends(scale: Any) -> tuple[float, float]:
         kinds: set[Any] = {type(number) for number in numbers}
         if len(numbers) > 1 and kinds in ({int}, {float}) and all(map(isfinite, numbers)):
             return min(numbers), max(numbers)
-    raise DataError(f"{scale!r:.100} is not a scale: write an Enum of at least two ints, or of two finite floats.")
+    raise DataError(f"{scale!r:.100} is not a scale: write an Enum of two or more ints, or finite floats.")
 
 
 # -- rubrics -----------------------------------------------------------------------------------------------------------

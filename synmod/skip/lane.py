@@ -360,7 +360,7 @@ class SkipFrame:
             namespace, name = key
             text = path_str((name,) if namespace is None else (namespace.name or "", name))
             if text in written or (namespace is not None and namespace.name is None):
-                raise errors.DataError(f"slot {key_text(key)}: give each Namespace a name: Namespace('one').")
+                raise errors.DataError(f"slot {key_text(key)}: give each Namespace its own name: Namespace('one').")
             try:
                 written[text] = {"json": thaw(frozen(slot.value)), "schema": thaw(schema_of_value(slot.value))}
             except errors.DataError as error:
