@@ -176,20 +176,14 @@ class Agent(Generator[M]):
         return inputs
 
     async def _answer(self, inputs: Any, conversation: Conversation) -> data.JsonDataModel[Any]:  # noqa: ARG002
-        """Run the steps, which add their turns to a conversation; return the answer."""
-        return self._outputs(await self._last_reply(conversation))
-
-    async def _last_reply(self, conversation: Conversation) -> lm.LMReply:
         """Call the model and the tools in turn, and add their turns to a conversation, until there is an answer.
 
         Raises:
             AgentLimitError: No answer after `max_steps` model calls, or more than `max_tool_calls` tools are called.
             DataError: The conversation has tool calls without a result, which do not run.
         """
-        calls: Sequence[data.ToolCall] = open_calls(
-            conversation.turns(), self._functions or (), resume=self.resume_calls
-        )
-        left, free = self.max_tool_calls, {}
+        functions, left, free = self._functions or (), self.max_tool_calls, {}
+        calls: Sequence[data.ToolCall] = open_calls(conversation.turns(), functions, resume=self.resume_calls)
         for _ in range(self.max_steps):
             if calls:
                 left -= len(calls)
@@ -202,7 +196,7 @@ class Agent(Generator[M]):
             reply = await self._reply_to(conversation, self._offered, **free)
             conversation.later += lm.turns(reply.message)
             if not reply.tool_calls:
-                return reply
+                return self._outputs(reply)
             calls = reply.tool_calls  # those of the last step do not run: nobody would read their results
         raise self._limit_error(f"no answer after max_steps={self.max_steps} calls of the model", conversation.sent())
 
