@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel
@@ -271,7 +270,7 @@ _ALL: Final = (
     Operation("suffix", partial(_plan_rename, is_prefix=False), "suffix", is_unary=True),
     Operation("factorize", _plan_factorize, "names", is_unary=True),
 )
-OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({operation.name: operation for operation in _ALL})
+OPERATIONS: Final[Mapping[str, Operation]] = {operation.name: operation for operation in _ALL}
 """The operations that a program may record, by name."""
 
 _MOST_PLANS: Final = 4_096

@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from synmod.errors import ConfigError, DataError
@@ -216,17 +215,15 @@ def _rows_of_batch(batch: Any) -> Iterator[Any]:
         yield row if isinstance(row, DataError) else Cells(row)
 
 
-ROW_READERS: Final[Mapping[str, Callable[[bytes], Rows]]] = MappingProxyType(
-    {
-        ".jsonl": _rows_of_lines,
-        ".json": _rows_of_json,
-        ".csv": _rows_of_csv,
-        ".tsv": partial(_rows_of_csv, delimiters="\t"),
-        ".yaml": _rows_of_yaml,
-        ".yml": _rows_of_yaml,
-        ".parquet": partial(_rows_of_arrow, kind="parquet"),
-        ".arrow": _rows_of_arrow,
-        ".feather": _rows_of_arrow,
-    }
-)
+ROW_READERS: Final[Mapping[str, Callable[[bytes], Rows]]] = {
+    ".jsonl": _rows_of_lines,
+    ".json": _rows_of_json,
+    ".csv": _rows_of_csv,
+    ".tsv": partial(_rows_of_csv, delimiters="\t"),
+    ".yaml": _rows_of_yaml,
+    ".yml": _rows_of_yaml,
+    ".parquet": partial(_rows_of_arrow, kind="parquet"),
+    ".arrow": _rows_of_arrow,
+    ".feather": _rows_of_arrow,
+}
 """Readers of files by their suffix: each yields the place of a row, and the row or the error that it is."""
