@@ -89,42 +89,20 @@ def unflatten(
     Source: Flax NNX `unflatten`.
     """
     objects: dict[int, Any] = dict(index_ref or {})
-    cache = dict(index_ref_cache or {})
+    existing = dict(index_ref_cache or {})
     for index, definition in graphdef.definitions.items():
         if index in objects:
             raise GraphError(f"Index {index} ({definition.type.__name__}) is already used: each index is defined once.")
-        if index in cache and type(cache[index]) is not definition.type:
-            kind = type(cache[index]).__name__
+        if index in existing and type(existing[index]) is not definition.type:
+            kind = type(existing[index]).__name__
             raise GraphError(f"Index {index} is a {definition.type.__name__} in the graph, but a {kind} in the cache.")
-    root = _merge_into(graphdef, (state, *states), objects, cache, "unflatten")
-    if index_ref is not None:
-        index_ref.update(objects)
-    return root
-
-
-def _merge_into(
-    graphdef: GraphDef[M],
-    states: tuple[StateLike, ...],
-    objects: dict[int, Any],
-    existing: Mapping[int, Any],
-    what: str,
-) -> M:
-    """Merge into existing objects, which change in place: all of them or none.
-
-    Args:
-        graphdef: Structure.
-        states: The values.
-        objects: Objects by index that are used as they are; all other objects of the graph are added.
-        existing: Objects by index that change in place to match the graph.
-        what: The name of the function, for errors.
-    """
     check_references(graphdef, objects)
-    values = fit_values(graphdef, states, what)
+    values = fit_values(graphdef, (state, *states), "merge")
     objects.update({index: existing.get(index, target) for index, target in graphdef.by_reference.items()})
     changing = [
         definition
-        for definition in graphdef.definitions.values()
-        if definition.index in existing and definition.index not in objects
+        for index, definition in graphdef.definitions.items()
+        if index in existing and index not in graphdef.by_reference
     ]
     objects.update({definition.index: existing[definition.index] for definition in changing})
     root = build_graph(graphdef, values, objects)
@@ -146,6 +124,8 @@ def _merge_into(
             editing.rewrite_in_place(node, metadata, pairs_of(definition, objects))
         undo.pop_all()
     editing.write_all(writes)
+    if index_ref is not None:
+        index_ref.update(objects)
     return root
 
 
@@ -289,7 +269,7 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
         if mapping is None or graphdef.index_mapping is not mapping:
             raise GraphError(f"The graph was not made by the last split in update context {self.tag!r}.")
         existing = {index: outside.objects[number] for index, number in mapping.items()}
-        live = _merge_into(graphdef, (state, *states), {}, existing, "merge")
+        live = unflatten(graphdef, state, *states, index_ref_cache=existing)
         self._outside = None
         return live
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from inspect import iscoroutine
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias, final
 
@@ -56,6 +57,7 @@ class Immutable:
 # -- layers over values ------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, slots=True)
 class Layer:
     """Values by the identity of their Variable, over an outer layer or the live values.
 
@@ -68,24 +70,16 @@ class Layer:
         remember: Is called with each Variable before its live value or its metadata changes; None for nothing.
 
     Attributes:
+        outer: The layer around, set on entry.
         written: The Variables that were written, by identity.
     """
 
-    __slots__ = ("members", "outer", "remember", "silent", "values", "written")
-
-    def __init__(
-        self,
-        members: Container[int] | None,
-        values: dict[int, Json],
-        silent: bool = False,
-        remember: Callable[[Variable], None] | None = None,
-    ) -> None:
-        self.outer: Layer | None = None
-        self.members = members
-        self.values = values
-        self.written: dict[int, Variable] = {}
-        self.silent = silent
-        self.remember = remember
+    members: Container[int] | None
+    values: dict[int, Json]
+    silent: bool = False
+    remember: Callable[[Variable], None] | None = None
+    outer: Layer | None = field(default=None, init=False)
+    written: dict[int, Variable] = field(default_factory=dict[int, Any], init=False)
 
     def __enter__(self) -> None:
         self.outer = LAYER.get()
