@@ -14,7 +14,7 @@ from synmod.errors import ArgumentError, GraphError
 from synmod.leaves import aio, check_type, reset
 
 from . import editing
-from .filters import FilterLike, to_filter
+from .filters import FilterLike
 from .graphdef import REFERENCES, GraphDef, NodeDef, Recording, VariableDef, record
 from .merging import build_graph, check_references, fit_values, pairs_of, resolve_references, states_of, whole_graphdef
 from .states import State, StateLike
@@ -216,9 +216,8 @@ class update_context:  # noqa: N801  # read as a word: `with sm.update_context("
             ArgumentError, StateError: As for `sm.split`.
         """
         self._check_open()
-        parts_for = list(map(to_filter, filters))
         recorded = record(node)
-        states = states_of(recorded, parts_for)
+        states = states_of(recorded, filters)
         copies, self._copies = self._copies, None
         if copies is None:
             self._outside, self._mapping = recorded, None
@@ -352,10 +351,9 @@ class split_context:  # noqa: N801  # likewise
         """
         if self._numbers is None:
             raise GraphError("This split_context is not open: split inside its block.")
-        parts_for = list(map(to_filter, filters))
         tried = RefMap[int](self._numbers)  # a copy, so that a split that fails leaves no numbers behind
         recorded = record(node, tried)
-        states = states_of(recorded, parts_for)
+        states = states_of(recorded, filters)
         self._numbers = tried
         root = recorded.graphdef.root
         is_alias = not recorded.graphdef.definitions and type(root) in REFERENCES

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple, Self, cast
 from synmod import data, errors, scope
 from synmod.leaves import DICTS, FrozenDict, Json, KeyPath, checks_keywords, did_you_mean, frozen, path_str
 
-from .filters import Decisions, FilterLike, to_filter
+from .filters import FilterLike, select
 from .graphdef import record
 from .paths import PathTable, path_table
 from .states import Leaf, LeafFault, State, StateLike, check_leaf, fit, leaves_of, raise_faults
 from .variable import MISSING, Layer, Variable, VariableState, Write, class_of, snapshot, validate_metadata
-from .walk import NODE, Visit, check_root, get_node_impl, holds_node, kind_of, walk
+from .walk import NODE, Visit, get_node_impl, holds_node, kind_of, walk
 
 
 @checks_keywords
@@ -148,14 +148,11 @@ def set_metadata(node: Any, *, only: FilterLike = ..., **metadata: Json) -> tupl
 
     Source: Flax NNX `set_metadata`.
     """
-    check_root(node)
-    selection = Decisions(to_filter(only))
     changes: list[tuple[KeyPath, Variable]] = []
-    for visit in walk(node):
-        if visit.kind == "variable" and visit.first and selection.takes(visit):
-            before = visit.value.full_metadata
-            if validate_metadata({**before, **metadata}) != before:
-                changes.append((visit.path, visit.value))
+    for visit in select(node, only, "variable"):
+        before = visit.value.full_metadata
+        if visit.first and validate_metadata({**before, **metadata}) != before:
+            changes.append((visit.path, visit.value))
     for _, variable in changes:
         variable.set_metadata(metadata)
     return tuple(path for path, _ in changes)
@@ -187,9 +184,7 @@ def set_attributes(node: Any, filter: FilterLike = ..., *, raise_if_not_found: b
 
     Source: Flax NNX `Module.set_attributes`; differs: any filter, statics only.
     """
-    check_root(node)
-    selection = Decisions(to_filter(filter))
-    nodes = [visit for visit in walk(node) if visit.kind == "node" and visit.first and selection.takes(visit)]
+    nodes = [visit for visit in select(node, filter, "node") if visit.first]
     visits_by_name = {name: [visit for visit in nodes if _present(visit, name) is not MISSING] for name in attrs}
     places = [
         repr(path_str((*visit.path, name)))
@@ -253,9 +248,7 @@ def pop(node: Any, filter: FilterLike) -> State:  # noqa: A002  (the public name
 
     Source: Flax NNX `pop`; differs: atomic, from every path.
     """
-    check_root(node)
-    selection = Decisions(to_filter(filter))
-    visits = [visit for visit in walk(node) if visit.kind == "variable" and selection.takes(visit)]
+    visits = select(node, filter, "variable")
     stuck = [repr(path_str(visit.path)) for visit in visits if not _is_removable(visit)]
     if stuck:
         raise errors.GraphError(

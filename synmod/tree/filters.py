@@ -12,7 +12,7 @@ from typing import Any as Anything, TypeAlias
 from synmod import data, errors, leaves
 
 from .variable import Variable, VariableState
-from .walk import Visit, walk
+from .walk import Kind, Visit, check_root, walk
 
 FilterLike: TypeAlias = Anything
 """A type, a str (tag), `...` or True, None or False, a callable, a tuple or list of filters, or a Filter."""
@@ -357,3 +357,15 @@ class Decisions:
         if visit.index is not None:
             self._known[id(visit.value)] = decision
         return decision
+
+
+def select(node: Anything, filter: FilterLike, kind: Kind) -> list[Visit]:  # noqa: A002  (the public name)
+    """Return the visits of the nodes or of the Variables of a program that a filter takes, those of aliases too.
+
+    Raises:
+        ArgumentError: `node` cannot be the root of a graph, or the filter is invalid.
+        GraphError: The graph cannot be walked.
+    """
+    check_root(node)
+    decisions = Decisions(to_filter(filter))
+    return [visit for visit in walk(node) if visit.kind == kind and decisions.takes(visit)]

@@ -5,14 +5,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from synmod.errors import ArgumentError, StateError
-from synmod.leaves import FrozenDict, Json, KeyPath, check_choice, checks_keywords, path_str, unflatten_one_level
+from synmod.leaves import FrozenDict, Json, check_choice, checks_keywords, path_str, unflatten_one_level
 
 from . import inspecting
-from .filters import Filter, FilterLike, to_filter
+from .filters import FilterLike, select, to_filter
 from .graphdef import REFERENCES, ContainerDef, GraphDef, NodeDef, Recording, StaticDef, VariableDef, record
 from .states import LeafFault, State, StateLike, fit, partition, raise_faults
 from .variable import Variable
-from .walk import Impls, check_root, walk
+from .walk import Impls
 
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,7 +55,6 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
 
     Source: Flax NNX `split`.
     """
-    parts_for = list(map(to_filter, filters))
     check_choice("split: shared", shared, ("allow", "error"))
     if shared == "error":
         twice = inspecting.find_duplicates(node)
@@ -63,19 +62,20 @@ def split(node: M, *filters: FilterLike, shared: Shared = "allow") -> tuple[Grap
             lines = "; ".join(" and ".join(repr(path_str(path)) for path in paths) for paths in twice)
             raise StateError(f"Duplicate: the same object at {lines}. Use shared='allow', or clone one of them.")
     recorded = record(node)
-    return recorded.graphdef, *states_of(recorded, parts_for)
+    return recorded.graphdef, *states_of(recorded, filters)
 
 
-def states_of(recorded: Recording[Any], filters: Sequence[Filter] = ()) -> list[State]:
+def states_of(recorded: Recording[Any], filters: Sequence[FilterLike] = ()) -> list[State]:
     """Return snapshots of the Variables of a recording, one State per filter.
 
     Raises:
+        ArgumentError: A filter is invalid.
         StateError: A Variable matches no filter, or `...` is not the last filter.
     """
     leaves = zip(recorded.graphdef.leaf_paths, recorded.leaves, strict=True)
     if not filters:
         return [State.of_leaves({path: visit.value.to_state() for path, visit in leaves})]
-    parts = partition([(path, visit.value, visit.masked) for path, visit in leaves], filters)
+    parts = partition([(path, visit.value, visit.masked) for path, visit in leaves], list(map(to_filter, filters)))
     return [State.of_leaves({path: variable.to_state() for path, variable in part}) for part in parts]
 
 
@@ -99,7 +99,8 @@ def state(node: Any, filter: FilterLike = ...) -> State:  # noqa: A002  (the pub
 
     Source: Flax NNX `state`.
     """
-    return State.of_leaves({path: variable.to_state() for path, variable in _select(node, filter)})
+    visits = select(node, filter, "variable")
+    return State.of_leaves({visit.path: visit.value.to_state() for visit in visits if visit.first})
 
 
 def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # noqa: A002  (likewise)
@@ -120,17 +121,7 @@ def variables(node: Any, filter: FilterLike = ...) -> dict[str, Variable]:  # no
 
     Source: Flax NNX `variables`.
     """
-    return {path_str(path): variable for path, variable in _select(node, filter)}
-
-
-def _select(node: Any, filter: FilterLike) -> list[tuple[KeyPath, Variable]]:  # noqa: A002  (likewise)
-    check_root(node)
-    selection = to_filter(filter)
-    return [
-        (visit.path, visit.value)
-        for visit in walk(node)
-        if visit.kind == "variable" and visit.first and selection.matches(visit.path, visit.value, visit.masked)
-    ]
+    return {path_str(visit.path): visit.value for visit in select(node, filter, "variable") if visit.first}
 
 
 def graphdef(node: M) -> GraphDef[M]:
