@@ -309,8 +309,7 @@ class Cached(Around[R]):
 
     def _injected(self) -> dict[str, Json]:
         """Return the part of the key for what `sm.inject` supplies to the tools below."""
-        around = scope.ambient()
-        if around is None or not around.injected:
+        if not scope.ambient().injected:
             return {}
         tools = [tool for _, tool in tree.iter_graph(self.module) if isinstance(tool, Tool)]
         values = [value for tool in tools for value in tool.injected().values()]

@@ -183,8 +183,7 @@ class Tool(Module):
         if len(inputs) + bool(arguments) > 1:
             raise errors.CallError(f"{self.path or self.name}: got data and arguments; pass one, or all by keyword.")
         value = inputs[0] if inputs else data.JsonDataModel(arguments, data.schema_of(self.input_spec))
-        record = scope.ambient()
-        part = None if record is None else record.journal
+        part = scope.ambient().journal
         if part is None or not part.records_calls:
             return await self._run_if_allowed(value)
         return await self._run_unless_recorded(value, part)

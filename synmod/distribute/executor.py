@@ -95,8 +95,7 @@ class DaskExecutor:
             SaveError: A class, function or value cannot be saved; names each.
             RunError: (on entering) The loop is not asyncio's, no scheduler answers, or workers lack a class or a model.
         """
-        record = scope.ambient()
-        if record is not None and record.budgets:
+        if scope.ambient().budgets:
             raise ArgumentError(
                 "executor: a budget of calls, tokens or dollars cannot be kept on several machines; use "
                 "Budget(rollouts=..., seconds=...), or leave the executor out."

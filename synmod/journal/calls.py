@@ -48,8 +48,7 @@ class Part(scope.Block):
         self._numbering = scope.Numbering(None, lambda: row)
 
     def __enter__(self) -> Self:
-        around = scope.ambient()
-        self.outer = () if around is None else around.budgets
+        self.outer = scope.ambient().budgets
         self.enter(journal=self)
         self._numbering.__enter__()
         return self

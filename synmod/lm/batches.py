@@ -237,8 +237,7 @@ class BatchAdapter:
         Raises:
             ModelError: That of its line; UnavailableError if the job failed or expired before it.
         """
-        record = scope.ambient()
-        part = None if record is None else record.journal
+        part = scope.ambient().journal
         job, name = await self._join(request, part)
         job.members += 1
         try:

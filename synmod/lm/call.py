@@ -104,7 +104,7 @@ class ModelCall:
 
     def seconds_left(self) -> float:
         """Return how long the call may still take; infinity where nothing limits it."""
-        deadline = None if self.ambient is None else self.ambient.deadline
+        deadline = self.ambient.deadline
         own = inf if self.timeout_s is None else self.timeout_s - (self.clock.now() - self.limited_from)
         return own if deadline is None else min(own, deadline.remaining())
 
@@ -214,8 +214,7 @@ async def _models_with_record(
     models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest]
 ) -> Sequence[LanguageModel]:
     """Return the model whose reply is recorded, so that those before it are not tried again; else all."""
-    record, frame = scope.ambient(), current_call()
-    part = None if record is None else record.journal
+    part, frame = scope.ambient().journal, current_call()
     if part is not None and part.records_calls:
         for model in models:
             if await part.holds("model", "" if frame is None else frame.path, request_key(model, request_to(model))):
@@ -236,7 +235,7 @@ async def call_model(
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, NO_USAGE
     try:
-        if listeners and call.ambient is not None and call.ambient.readers:
+        if listeners and call.ambient.readers:
             with call.exclude_time(call.clock.now()):
                 await scope.wait_for_readers(call.ambient)
         if listeners:
@@ -284,7 +283,7 @@ async def call_model(
 
 async def reply_from_journal(call: ModelCall, request: LMRequest) -> LMReply:
     """Return the reply that a durable block has recorded; else request one, and record it."""
-    part = None if call.ambient is None else call.ambient.journal
+    part = call.ambient.journal
     if part is None or not part.records_calls:
         return await reply_from_cache(call, request)
     async with part.record("model", call.path, request.model, request_key(call.model, request)) as record:
@@ -538,7 +537,7 @@ async def send_within_budgets(call: ModelCall, request: LMRequest | records.Embe
         BudgetExceeded: It does not fit; nothing was sent.
         ConfigError: A cost is limited, and the price of the model is unknown.
     """
-    budgets = () if call.ambient is None else call.ambient.budgets
+    budgets = call.ambient.budgets
     price = await call.model.price()  # now, so that nothing waits between a reply and its account
     prompt = completion = 0
     cost = 0.0

@@ -186,7 +186,7 @@ def _check_texts(texts: Any) -> list[str]:
 
 async def _vectors_from_journal(call: ModelCall, request: records.EmbeddingRequest) -> records.EmbeddingReply:
     """Return the vectors of a batch that a durable block has recorded; else request them, and record them."""
-    part = None if call.ambient is None else call.ambient.journal
+    part = call.ambient.journal
     if part is None or not part.records_calls:
         return await _vectors_from_cache(call, request)
     content = key_of([_content(call, request), request.texts])

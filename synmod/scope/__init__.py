@@ -10,7 +10,7 @@ Must never know: Module, models, providers. Hooks get records with a path, never
 from . import hooks_lib
 from .asking import NUMBERING, Numbering, Pauses, Question, answer_to, answers, ask, unwrap_group
 from .frame import (
-    AMBIENT, FRAME, Ambient, Block, CallFrame, NameScope, Reward, ambient,
+    AMBIENT, FRAME, NO_BLOCKS, Ambient, Block, CallFrame, NameScope, Reward, ambient,
     as_children_of, current_call, current_phase, current_scope, effective, hooks_for, hooks_inside, nearest_live,
     new_frame, phase,
     phase_in,
@@ -36,17 +36,16 @@ from .usage import (
 )
 
 __all__ = [
-    "AMBIENT", "FRAME", "NO_USAGE", "NUMBERING", "PHASES", "RECENT", "Account", "Ambient", "Block", "BoundReward",
-    "BuildBegin", "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame",
-    "Emitted", "Event", "Feedback", "Hook", "Injected", "LMBegin", "LMCallNode", "LMChunkEvent", "LMEnd",
-    "LastCalls", "ModelCounters", "ModelCounts", "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters",
-    "Place", "Question", "Reward", "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews",
-    "Tracer", "Usage", "UsageMeter", "VariableAssign", "Verdict", "add_reward", "ambient", "answer_to", "answers",
-    "as_children_of", "ask", "begin_call", "budget", "check_deadline", "check_hook", "count_paid", "current_call",
-    "current_phase", "current_scope", "deadline", "effective", "emit", "end_call", "error_text", "hooks",
-    "hooks_for", "hooks_inside", "hooks_lib", "in_order_of_start", "inject", "injected_type", "injected_value",
-    "is_from_enclosing_limit", "keep_partial", "last", "message_of", "nearest_live", "new_frame", "note_waiting",
-    "notify", "notify_assign", "notify_skip_dropped", "open_meters", "phase", "phase_in", "place_of", "plain_limit",
-    "publish_rewards", "reserve", "rewards_of", "seconds_text", "time_left", "trace", "track_rewards",
-    "track_usage", "unwrap_group", "wait_for_readers",
+    "AMBIENT", "FRAME", "NO_BLOCKS", "NO_USAGE", "NUMBERING", "PHASES", "RECENT", "Account", "Ambient", "Block",
+    "BoundReward", "BuildBegin", "BuildEnd", "CallBegin", "CallCounters", "CallEnd", "CallFrame", "Emitted", "Event",
+    "Feedback", "Hook", "Injected", "LMBegin", "LMCallNode", "LMChunkEvent", "LMEnd", "LastCalls", "ModelCounters",
+    "ModelCounts", "NameScope", "Numbering", "Pauses", "PerPhase", "PhaseCounters", "Place", "Question", "Reward",
+    "RewardTrack", "SkipDropped", "Spent", "TraceNode", "TraceViews", "Tracer", "Usage", "UsageMeter", "VariableAssign",
+    "Verdict", "add_reward", "ambient", "answer_to", "answers", "as_children_of", "ask", "begin_call", "budget",
+    "check_deadline", "check_hook", "count_paid", "current_call", "current_phase", "current_scope", "deadline",
+    "effective", "emit", "end_call", "error_text", "hooks", "hooks_for", "hooks_inside", "hooks_lib",
+    "in_order_of_start", "inject", "injected_type", "injected_value", "is_from_enclosing_limit", "keep_partial", "last",
+    "message_of", "nearest_live", "new_frame", "note_waiting", "notify", "notify_assign", "notify_skip_dropped",
+    "open_meters", "phase", "phase_in", "place_of", "plain_limit", "publish_rewards", "reserve", "rewards_of",
+    "seconds_text", "time_left", "trace", "track_rewards", "track_usage", "unwrap_group", "wait_for_readers",
 ]

@@ -182,14 +182,14 @@ async def answer_to(text: str, value: Any, schema: Json, call: int = 0) -> Json:
     path, value = "" if frame is None else frame.path, frozen(value)
     numbers, agent = ([], None) if place is None else place.trail()
     words = key_of([path.removeprefix(agent or "").lstrip("/"), text, value, call])
-    blocks: tuple[answers, ...] = () if record is None else record.answers
+    blocks: tuple[answers, ...] = record.answers
     if place is None:  # equal questions are numbered in their entry call
         counts, key = blocks[0].counts if blocks else {}, (frame and frame.run.id, words)
     else:
         counts, key = place.counts, words
     number = counts.get(key, 0)
     name = key_of([words, numbers, number])[:20]
-    part = None if record is None else record.journal
+    part = record.journal
     reply = next((block.values[name] for block in reversed(blocks) if name in block.values), _MISSING)
     if part is not None:
         note = await part.read(f"answer/{name}")

@@ -107,6 +107,9 @@ _JOINS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 """How a new value joins its field; fields not named here append."""
 
 
+NO_BLOCKS: Final = Ambient(None, BlockEntry({}))
+"""The record of code outside of all blocks."""
+
 AMBIENT: ContextVar[Ambient | None] = ContextVar("synmod_ambient", default=None)
 """The record of the innermost block entered in this context; the block may have ended, so read it with `ambient()`."""
 
@@ -122,10 +125,9 @@ def effective(record: Ambient | None) -> Ambient | None:
     return Ambient(around, record.entry) if record.entry.live else around
 
 
-def ambient() -> Ambient | None:
-    """Return the values of the open blocks around this place, None outside of blocks. Hot: one read and a check."""
-    record = AMBIENT.get()
-    return None if record is None else effective(record)
+def ambient() -> Ambient:
+    """Return the values of the open blocks around this place. Hot: one read and a check."""
+    return effective(AMBIENT.get()) or NO_BLOCKS
 
 
 class Block:
@@ -148,16 +150,14 @@ class Block:
         """Begin the block here: each value joins its field in the record of the open blocks."""
         entry = BlockEntry(adds)
         self._entries.append(entry)
-        AMBIENT.set(Ambient(ambient(), entry))
+        AMBIENT.set(Ambient(effective(AMBIENT.get()), entry))
 
     def entry(self) -> BlockEntry:
         """Return the entry that was made in this context, else the last one (a generator may be closed elsewhere)."""
-        record = AMBIENT.get() if len(self._entries) > 1 else None
-        while record is not None:
-            if record.entry in self._entries:
-                return record.entry
+        record = AMBIENT.get()
+        while record is not None and record.entry not in self._entries:
             record = record.parent
-        return self._entries[-1]
+        return self._entries[-1] if record is None else record.entry
 
     def leave(self, *, keep: bool = False) -> None:
         """End the block here; with `keep` it still applies to tasks that outlive it.
@@ -167,9 +167,7 @@ class Block:
         entry = self.entry()
         self._entries.remove(entry)
         entry.live = False
-        record = AMBIENT.get()
-        if record is not None and (left := effective(record)) is not record:
-            AMBIENT.set(left)
+        AMBIENT.set(effective(AMBIENT.get()))
         entry.live = keep
 
     def __exit__(self, *_: object) -> None:
@@ -478,11 +476,9 @@ class as_children_of:  # noqa: N801  # read as a word: `with as_children_of(fram
             reset(FRAME, self._token)
 
 
-def phase_in(record: Ambient | None, frame: CallFrame | None) -> str:
+def phase_in(record: Ambient, frame: CallFrame | None) -> str:
     """Return the phase in which a call below `frame` begins: that of a block, else the one that `frame` began in."""
-    if record is not None and record.phase is not None:
-        return record.phase
-    return "inference" if frame is None else frame.phase
+    return record.phase or ("inference" if frame is None else frame.phase)
 
 
 def current_phase() -> str:
@@ -497,7 +493,7 @@ def current_phase() -> str:
 
     Source: Synalinks' phases.
     """
-    return phase_in(effective(AMBIENT.get()), current_call())
+    return phase_in(ambient(), current_call())
 
 
 IN_A_HOOK: ContextVar[bool] = ContextVar("synmod_in_a_hook", default=False)
@@ -517,7 +513,7 @@ def hooks_for(record: Ambient | None, own: tuple[Hook, ...]) -> tuple[Hook, ...]
     return _join_distinct(of_blocks, own) if own else of_blocks
 
 
-def hooks_inside(record: Ambient | None, frame: CallFrame | None) -> tuple[Hook, ...]:
+def hooks_inside(record: Ambient, frame: CallFrame | None) -> tuple[Hook, ...]:
     """Return the listeners of events inside the call of `frame`, with those of the modules above, outermost first."""
     own: tuple[Hook, ...] = ()
     while frame is not None:
@@ -557,7 +553,7 @@ def current_scope() -> str:
     Source: tf.name_scope.
     """
     record, frame = ambient(), current_call()
-    scopes: tuple[tuple[Owner, CallFrame | None], ...] = () if record is None else record.scopes
+    scopes: tuple[tuple[Owner, CallFrame | None], ...] = record.scopes
     owners: list[Owner] = []  # innermost first
     while True:
         owners += [owner for owner, opened_in in reversed(scopes) if opened_in is frame]

@@ -68,8 +68,7 @@ def injected_type(annotation: Any) -> Any:
 
 def injected_value(kind: Any, default: Any = None) -> Any:
     """Return the value that the blocks around supply for a type; `default` if none does."""
-    record = ambient()
-    blocks: tuple[tuple[Any, ...], ...] = () if record is None else record.injected
+    blocks: tuple[tuple[Any, ...], ...] = ambient().injected
     return next(
         (value for values in reversed(blocks) for value in reversed(values) if isinstance(value, kind)), default
     )

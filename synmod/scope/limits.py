@@ -134,22 +134,16 @@ def plain_limit(record: Ambient | None) -> LimitedWait | None:
     return LimitedWait(limit)
 
 
-def _limit_here() -> Deadline | None:
-    """Return the deadline that applies here."""
-    record = ambient()
-    return None if record is None else record.deadline
-
-
 def note_waiting(where: CallFrame | str) -> None:
     """Note the call or path that a cancellation reached; the error names the first one."""
-    limit = _limit_here()
+    limit: Deadline | None = ambient().deadline
     if limit is not None and limit.waiting is None and limit.is_over:
         limit.waiting = place_name(where)
 
 
 def keep_partial(partial: object) -> None:
     """Keep finished work for the error of the deadline that is cancelling this code, if there is one."""
-    limit = _limit_here()
+    limit: Deadline | None = ambient().deadline
     if limit is not None and limit.is_over:
         limit.partial = partial
 
@@ -164,7 +158,7 @@ def check_deadline(where: CallFrame | str, record: Ambient | None = None) -> Non
     Raises:
         DeadlineExceeded: The deadline that applies here has passed.
     """
-    limit: Deadline | None = _limit_here() if record is None else record.deadline
+    limit: Deadline | None = (record or ambient()).deadline
     if limit is not None and limit.is_over:
         raise limit.error_at(place_name(where))
 
@@ -181,15 +175,13 @@ def time_left() -> float | None:
 
     Source: Go's context deadlines.
     """
-    limit = _limit_here()
+    limit: Deadline | None = ambient().deadline
     return None if limit is None else max(0.0, limit.remaining())
 
 
 def is_from_enclosing_limit(error: BaseException) -> bool:
     """Whether an error comes from a budget or deadline that applies here, not from the code that raised it."""
     record = ambient()
-    if record is None:
-        return False
     if isinstance(error, errors.BudgetExceeded):
         return any(error.account is account for account in record.budgets)
     return isinstance(error, errors.DeadlineExceeded) and record.deadline is not None and record.deadline.is_over
@@ -363,8 +355,7 @@ def reserve(
 
     Source: two-phase accounting.
     """
-    record = ambient()
-    return _reserve(() if record is None else record.budgets, Spent(calls, tokens, cost_usd, tool_calls), where)
+    return _reserve(ambient().budgets, Spent(calls, tokens, cost_usd, tool_calls), where)
 
 
 def _reserve(accounts: tuple[Account, ...], request: Spent, where: str) -> Reservation:
@@ -392,8 +383,7 @@ def count_paid(usage: Usage, outer: Collection[Account], where: str = "") -> Non
     Raises:
         BudgetExceeded: A budget has no room for one more call.
     """
-    record = ambient()
-    inner = () if record is None else tuple([account for account in record.budgets if account not in outer])
+    inner = tuple([account for account in ambient().budgets if account not in outer])
     if inner:
         _reserve(inner, Spent(usage.calls), where).settle(usage)
 
@@ -425,6 +415,5 @@ def open_meters(frame: CallFrame | None) -> tuple[UsageMeter, ...]:
     Args:
         frame: The running module call, whose run has a meter too.
     """
-    record = ambient()
-    of_blocks: tuple[UsageMeter, ...] = () if record is None else record.usages
+    of_blocks: tuple[UsageMeter, ...] = ambient().usages
     return of_blocks if frame is None else (*of_blocks, frame.run.meter)

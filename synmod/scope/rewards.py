@@ -364,7 +364,5 @@ class track_rewards(Block):  # noqa: N801  # read as a word: `with sm.track_rewa
 
 def publish_rewards(frame: CallFrame) -> None:
     """Pass the rewards of an entry call that returned to the open `track_rewards` blocks."""
-    record = ambient()
-    if record is not None and frame.run.all_rewards:
-        for track in record.reward_tracks:
-            track.extend(frame)
+    for track in ambient().reward_tracks if frame.run.all_rewards else ():
+        track.extend(frame)

@@ -95,7 +95,7 @@ class Application:
                 blocks.enter_context(hook.server_span(name, headers))
         if self._hooks:
             blocks.enter_context(scope.hooks(*self._hooks))
-        return getattr(ambient(), "budgets", ())
+        return ambient().budgets
 
     @asynccontextmanager
     async def place(self, exchange: Exchange) -> AsyncGenerator[None]:

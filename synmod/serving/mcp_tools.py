@@ -45,7 +45,7 @@ def make_server(
             program = find_endpoint(programs, params.name)
             outputs = outputs_json(await call(program, program.take_inputs(params.arguments or {})))
         except Exception as error:  # noqa: BLE001  # each is a result
-            return _failure(error, getattr(ambient(), "budgets", ()))
+            return _failure(error, ambient().budgets)
         structure: Any = outputs if is_object(outputs) else {"result": outputs}
         return types.CallToolResult(content=[_text(dump_json(outputs))], structured_content=structure)
 

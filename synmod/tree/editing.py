@@ -505,9 +505,7 @@ class capture(scope.Block):  # noqa: N801  # read as a word: `with sm.capture(In
 
 def open_captures(kind: Any) -> list[capture]:
     """Return the open captures around the running code that collect a type."""
-    record = scope.ambient()
-    opened = () if record is None else cast("tuple[capture, ...]", record.captures)
-    return [block for block in opened if block.takes(kind)]
+    return [block for block in cast("tuple[capture, ...]", scope.ambient().captures) if block.takes(kind)]
 
 
 def _group_by_path(values: Iterable[Sown]) -> State:

@@ -11,6 +11,7 @@ from synmod.errors import CallError
 from synmod.leaves.aio import sleep, task_group
 from synmod.scope import (
     AMBIENT,
+    NO_BLOCKS,
     Hook,
     NameScope,
     ambient,
@@ -64,7 +65,7 @@ def test_every_exit_restores_what_was(any_loop, block, error):
 def test_plain_code_may_use_every_block(block):
     """No block needs a loop."""
     with block():
-        assert ambient() is not None
+        assert ambient() is not NO_BLOCKS
     assert AMBIENT.get() is None
 
 
@@ -83,7 +84,7 @@ async def test_a_cancellation_restores_what_was(block):
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    assert seen == [None]
+    assert seen == [NO_BLOCKS]
 
 
 async def test_tasks_inherit_a_block_and_lose_it_when_it_ends(block):
@@ -91,9 +92,9 @@ async def test_tasks_inherit_a_block_and_lose_it_when_it_ends(block):
     seen, ended = [], asyncio.Event()
 
     async def outlives():
-        seen.append(ambient() is not None)
+        seen.append(ambient() is not NO_BLOCKS)
         await ended.wait()
-        seen.append(ambient() is not None)
+        seen.append(ambient() is not NO_BLOCKS)
         with phase("optimizer"):
             seen.append(current_phase())
         seen.append(ambient())
@@ -103,7 +104,7 @@ async def test_tasks_inherit_a_block_and_lose_it_when_it_ends(block):
         await asyncio.sleep(0)
     ended.set()
     await task
-    assert seen == [True, False, "optimizer", None]
+    assert seen == [True, False, "optimizer", NO_BLOCKS]
 
 
 async def test_siblings_never_see_a_block(block):
@@ -139,7 +140,7 @@ def test_a_block_left_in_another_context_restores_and_raises_nothing(block):
     with phase("optimizer"):
         generator.close()
         assert current_phase() == "optimizer"
-    assert inside.run(ambient) is None  # it is over, so it does not hold where it was entered either
+    assert inside.run(ambient) is NO_BLOCKS  # it is over, so it does not hold where it was entered either
 
 
 async def test_an_async_generator_closed_by_another_task_raises_nothing(block):
@@ -152,7 +153,7 @@ async def test_an_async_generator_closed_by_another_task_raises_nothing(block):
     generator = held()
     assert await anext(generator) == 1
     await asyncio.create_task(generator.aclose())
-    assert ambient() is None
+    assert ambient() is NO_BLOCKS
 
 
 def test_blocks_left_out_of_order_leave_no_trace(block):
@@ -179,13 +180,13 @@ async def test_tasks_may_share_one_block_object(block):
     async def uses(delay):
         with shared:
             await asyncio.sleep(delay)
-            seen.append(ambient() is not None)
+            seen.append(ambient() is not NO_BLOCKS)
         seen.append(ambient())
 
     async with asyncio.TaskGroup() as group:
         for delay in (0.03, 0.01, 0.02):
             group.create_task(uses(delay))
-    assert seen == [True, None] * 3
+    assert seen == [True, NO_BLOCKS] * 3
 
 
 def test_a_block_may_be_entered_again_inside_itself(block):
@@ -206,7 +207,7 @@ def test_a_thread_starts_without_blocks(block):
         thread = threading.Thread(target=lambda: seen.append(ambient()))
         thread.start()
         thread.join()
-    assert seen == [None]
+    assert seen == [NO_BLOCKS]
 
 
 def test_what_is_left_of_several_blocks_holds():

@@ -11,7 +11,7 @@ import trio.testing
 
 from synmod.errors import ArgumentError, DeadlineExceeded
 from synmod.leaves.aio import backend, checkpoint, is_cancellation, sleep, task_group, to_thread, use_clock
-from synmod.scope import ambient, check_deadline, current_call, deadline, time_left
+from synmod.scope import NO_BLOCKS, ambient, check_deadline, current_call, deadline, time_left
 from tests.clock import ManualClock
 from tests.scope.part import Part
 
@@ -338,7 +338,7 @@ def test_a_deadline_closed_by_another_task_raises_nothing():
         generator = held()
         await anext(generator)
         await asyncio.create_task(generator.aclose())
-        assert ambient() is None
+        assert ambient() is NO_BLOCKS
         await asyncio.sleep(0.1)
 
     asyncio.run(main())
