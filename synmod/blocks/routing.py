@@ -723,14 +723,8 @@ class Map(Around[R]):
     async def _map_items(self, items: list[Any]) -> list[Any]:
         """Return the result for each item."""
         with scope.Pauses() as pauses:
-            pool = flow.map_concurrently(
-                lambda item: pauses.run(self.module(item)),
-                items,
-                concurrency=self.concurrency,
-                on_error=self.on_error,
-                progress=False,
-            )
-            async with pool as results:
+            options: Any = {"concurrency": self.concurrency, "on_error": self.on_error, "progress": False}
+            async with flow.map_concurrently(lambda item: pauses.run(self.module(item)), items, **options) as results:
                 outputs = [result async for result in results]
         return _collect(outputs) if self.on_error == "collect" else outputs
 
