@@ -83,12 +83,8 @@ class Code(Module):
         self.output_spec = symbol_of(data_model, None, "Code")
         self.seconds = check_seconds("Code: seconds", seconds, error=errors.ConfigError)
         self.memory_mb = check_number("Code: memory_mb", memory_mb, 1, error=errors.ConfigError)
-        self.source = self.add_variable(
-            textwrap.dedent(source).strip(),
-            schema=CODE,
-            name="source",
-            description="Python code that defines `f(inputs)`.",
-        )
+        code, what = textwrap.dedent(source).strip(), "Python code that defines `f(inputs)`."
+        self.source = self.add_variable(code, schema=CODE, name="source", description=what)
 
     async def call(self, inputs: Any) -> data.JsonDataModel[Any]:
         """Run the code on the inputs."""

@@ -279,15 +279,11 @@ class Generator(Module, Generic[M]):
             instructions = "\n\n".join(filter(None, [self._opening, lm.default_instructions(reply)]))
         elif isinstance(instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (anything else fails the schema)
             instructions = inspect.cleandoc(instructions)
-        self.instructions = self.add_variable(
-            instructions, schema={"type": "string"}, name="instructions", description="What the model is told to do."
-        )
-        self.examples = self.add_variable(
-            _check_examples(kind, examples),
-            schema=_examples_schema(data.schema_of(form.output if form.example is None else form.example)),
-            name="examples",
-            description="Inputs, each with the outputs that it should have.",
-        )
+        text, what = {"type": "string"}, "What the model is told to do."
+        self.instructions = self.add_variable(instructions, schema=text, name="instructions", description=what)
+        schema = _examples_schema(data.schema_of(form.output if form.example is None else form.example))
+        shown, what = _check_examples(kind, examples), "Inputs, each with the outputs that it should have."
+        self.examples = self.add_variable(shown, schema=schema, name="examples", description=what)
         self._declare_output(form.output)
 
     def _hold_model(self, models: Any, where: str) -> None:

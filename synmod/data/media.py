@@ -177,11 +177,8 @@ class Media(ReadyMade):
             DataError: The media type is missing.
             pydantic.ValidationError: The media type is of another kind.
         """
-        return cls(
-            media_type=cls._require_media_type(media_type),
-            data=base64.b64encode(bytes(content)).decode("ascii"),
-            url=None,
-        )
+        text = base64.b64encode(bytes(content)).decode("ascii")
+        return cls(media_type=cls._require_media_type(media_type), data=text, url=None)
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], media_type: str | None = None) -> Self:

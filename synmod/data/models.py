@@ -473,12 +473,8 @@ class DataModel(BaseModel, Operand, metaclass=DataModelClass):  # noqa: PLW1641 
 
     __module__ = "synmod.data"
 
-    model_config = ConfigDict(
-        extra="forbid",
-        validate_assignment=True,
-        defer_build=True,
-        ser_json_inf_nan="constants",  # else pydantic writes them as null in a field of Any
-    )
+    # without `constants`, pydantic writes infinity as null in a field of Any
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, defer_build=True, ser_json_inf_nan="constants")
 
     if not TYPE_CHECKING:
 
