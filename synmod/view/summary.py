@@ -107,17 +107,10 @@ def format_variables(variables: Any) -> str:
         text = data.dump_json(variable.value)
         figures = _figures_of([(text, variable.trainable)])
         total = _sum((total, figures))
-        rows.append(
-            [
-                label,
-                (variable.type if isinstance(variable, tree.VariableState) else type(variable)).__name__,
-                "yes" if variable.trainable else "no",
-                size_text(figures.size),
-                f"~{figures.tokens}",
-                schema_text(variable.schema),
-                cut(text, _VALUE_SHOWN),
-            ]
-        )
+        kind = variable.type if isinstance(variable, tree.VariableState) else type(variable)
+        trainable, size = "yes" if variable.trainable else "no", size_text(figures.size)
+        schema, value = schema_text(variable.schema), cut(text, _VALUE_SHOWN)
+        rows.append([label, kind.__name__, trainable, size, f"~{figures.tokens}", schema, value])
     return "\n".join([*table(_HEADINGS, rows, _RIGHT), total.total])
 
 
@@ -314,13 +307,9 @@ def _totals(outline: Outline, figures: Figures) -> list[str]:
     modules = plural(len(outline.places), "module") + (f", {unbuilt:,} unbuilt" if unbuilt else "")
     lines = [f"{modules}; {figures.total if figures.variables else 'no Variables'}"]
     if outline.call is not None:
-        parts = [
-            plural(figures.invocations, "invocation"),
-            plural(figures.usage.calls, "model call"),
-            f"{figures.used} tokens",
-            "cost unknown" if figures.usage.cost_usd is None else dollars_text(figures.usage.cost_usd),
-            seconds_text(outline.call.elapsed_s),
-        ]
+        cost = "cost unknown" if figures.usage.cost_usd is None else dollars_text(figures.usage.cost_usd)
+        counts = plural(figures.invocations, "invocation"), plural(figures.usage.calls, "model call")
+        parts = [*counts, f"{figures.used} tokens", cost, seconds_text(outline.call.elapsed_s)]
         lines.append(f"last recorded call: {', '.join(parts)}")
     return lines
 
