@@ -283,14 +283,9 @@ class Cached(Around[R]):
         declared = [None if leaf is None else data.schema_of(leaf) for leaf in leaves.leaves(self.module.output_spec)]
         graphdef = tree.graphdef(self.module)
         classes = {definition.type for definition in graphdef.definitions.values()}
-        return [
-            graphdef.fingerprint_with(_name),
-            sorted(
-                _identity(cls) for cls in classes if "<locals>" in cls.__qualname__ and not registry.id_of(cls)
-            ),  # may close over anything
-            declared,
-            None if self.key is None else _name(self.key),
-        ]
+        local = (cls for cls in classes if "<locals>" in cls.__qualname__ and not registry.id_of(cls))
+        identities = sorted(map(_identity, local))  # they may close over anything
+        return [graphdef.fingerprint_with(_name), identities, declared, None if self.key is None else _name(self.key)]
 
     def _key(self, inputs: Json, structure: Json) -> str:
         """Return the cache key of a call."""
@@ -332,12 +327,8 @@ def _entry(output: Any) -> Json:
     if output is None:
         return {"output": None}
     model = data.model_of(output)
-    return {
-        "output": frozen(output),
-        "schema": data.schema_of(output),
-        "class": None if model is None else tree.class_text(model),
-        "label": output.name,
-    }
+    name = None if model is None else tree.class_text(model)
+    return {"output": frozen(output), "schema": data.schema_of(output), "class": name, "label": output.name}
 
 
 def _content(x: Any) -> Json:

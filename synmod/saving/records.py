@@ -99,11 +99,8 @@ def write_node(visit: Visit, terms: TermWriter) -> dict[str, Json]:
 def _module(site: _Site, children: list[tuple[Any, Any]], blueprint: Any) -> dict[str, Json]:
     """Return everything in the record of a module but its type."""
     config = _config(site, blueprint)
-    record: dict[str, Json] = {
-        "config": config,
-        "attributes": _attributes(site, children, config),
-        "build": _build(site),
-    }
+    attributes = _attributes(site, children, config)
+    record: dict[str, Json] = {"config": config, "attributes": attributes, "build": _build(site)}
     for label, before in zip(("name", "description", "trainable"), blueprint.constructed_labels or (), strict=False):
         value = getattr(blueprint, label)
         if value != before and not (label in config and is_passed_on(site.node._record, label)):
@@ -210,15 +207,12 @@ def _flow(site: _Site, flow: FlowGraph, children: Mapping[str, Any]) -> dict[str
                 "gives": site.term(step.outputs, what),
             }
         )
-    return {
-        "symbols": [
-            {"data_model": site.terms.data_model(symbol), "name": symbol.name, "optional": symbol.optional}
-            for symbol in flow.symbols
-        ],
-        "inputs": site.term(flow.inputs, "inputs"),
-        "outputs": site.term(flow.outputs, "outputs"),
-        "steps": steps,
-    }
+    symbols = [
+        {"data_model": site.terms.data_model(symbol), "name": symbol.name, "optional": symbol.optional}
+        for symbol in flow.symbols
+    ]
+    inputs, outputs = site.term(flow.inputs, "inputs"), site.term(flow.outputs, "outputs")
+    return {"symbols": symbols, "inputs": inputs, "outputs": outputs, "steps": steps}
 
 
 # -- reading Variables -------------------------------------------------------------------------------------------------

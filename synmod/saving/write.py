@@ -134,11 +134,8 @@ class _GraphWriter:
                 self.state[leaves.path_str(visit.path)] = visit.value.value
             else:  # only an argument leads there
                 variables[number]["value"] = visit.value.value
-        return {
-            "graph": {"root": root_term, "nodes": nodes, "variables": variables},
-            "data_models": self._data_models,
-            "language_models": self._records,
-        }
+        graph: dict[str, leaves.Json] = {"root": root_term, "nodes": nodes, "variables": variables}
+        return {"graph": graph, "data_models": self._data_models, "language_models": self._records}
 
     def place(self, where: Where) -> str:
         """Return the place in the program that a place in the sections belongs to."""
