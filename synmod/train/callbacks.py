@@ -289,16 +289,13 @@ class Track(Callback):
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory() as folder:
-            try:
-                path = saving.save(event.trainer.program, Path(folder) / "program.json")
-            except (errors.SaveError, errors.ConfigError) as error:
-                warnings.warn(f"Track: the program was not saved: {error}", errors.SynmodWarning, stacklevel=2)
-                return
-            self._report("log_artifact", str(path))
+            file = Path(folder) / "program.json"
+            self._report("log_artifact", lambda: str(saving.save(event.trainer.program, file)))
 
     def _report(self, function: str, *values: Any, **options: Any) -> None:
-        """Call a function of the tracker; its error is a warning."""
+        """Call a function of the tracker on values, or on those that functions return; an error is a warning."""
         try:
+            values = tuple(value() if callable(value) else value for value in values)
             getattr(self.tracker, function)(*values, **options)
         except Exception as error:  # noqa: BLE001  # of a tracker, which may raise anything
             fault = leaves.scrub(f"{type(error).__name__}: {scope.message_of(error)}")

@@ -166,17 +166,11 @@ class Mean(_Average):
         )  # a wrong parameter is an error here, not at a row
         self.fn = fn
 
-    def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None) -> None:
+    def update_state(self, y_true: Any, y_pred: Any, rollout: Any = None, **row: Any) -> None:
         """Count one row."""
         if rollout is not None and rollout.error is not None:
             return self.add(0.0)
-        arguments = {
-            "inputs": getattr(rollout, "inputs", None),
-            "outputs": y_pred,
-            "target": y_true,
-            "example_id": getattr(rollout, "id", None),
-            "rollout": rollout,
-        }
+        arguments = {"inputs": None, "example_id": None, **row, "outputs": y_pred, "target": y_true, "rollout": rollout}
         bound = scope.BoundReward(self.fn, METRIC_ARGUMENTS, what=f"metric {self.name!r}")
         score = bound.feedback(bound.call(arguments)).score
         return None if score is None else self.add(score)

@@ -430,13 +430,9 @@ class LMAsJudge(Reward):
         self.scale, self.samples = scale, samples
         numbers: list[Any] = [member.value for member in scale]
         ends = f"from {min(numbers)} (the worst) to {max(numbers)} (the best)"
-        fields = {
-            "critique": {
-                "type": "string",
-                "description": "what is wrong with the outputs, and what would make them better",
-            },
-            "score": {"enum": numbers, "description": f"how good the outputs are, {ends}"},
-        }
+        critique = {"type": "string", "description": "what is wrong with the outputs, and what would make them better"}
+        score = {"enum": numbers, "description": f"how good the outputs are, {ends}"}
+        fields = {"critique": critique, "score": score}
         schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
         criteria = ["", "Criteria:", *(f"- {criterion}" for criterion in rubric)] if rubric else []
         if isinstance(rubric, str):
