@@ -14,18 +14,7 @@ from synmod.flow import in_thread
 from synmod.module import Module
 from synmod.scope import Tracer
 
-from .rows import (
-    Columns,
-    Example,
-    as_json,
-    check_shape,
-    digest_of,
-    input_names,
-    names_in,
-    outputs_of,
-    read_row,
-    with_id,
-)
+from .rows import Columns, Example, as_json, digest_of, input_names, names_in, outputs_of, with_id
 
 T = TypeVar("T")
 _MOST_HELD_OUT: Final = 200
@@ -179,14 +168,14 @@ async def rows_to_score(source: Any, y: Any, program: Module, *, builds: bool) -
     elif not isinstance(table, Sized):
         outputs = await outputs_of(program, builds=builds)
         columns, ids, numbers = Columns(program, outputs, keeps_inputs=True), set[str](), count()
-        return flat_map(lambda row: (read_row(next(numbers), row, ids, columns),), table), outputs
+        return flat_map(lambda row: (columns.read(next(numbers), row, ids),), table), outputs
     else:
         records, ids = list(cast("Iterable[Any]", table)), set[str]()
         outputs = await outputs_of(program, next(map(_inputs_in, records), None), builds=builds)
+        columns = Columns(program, outputs, keeps_inputs=True)
         for number, row in enumerate(records):
-            check_shape(number, row, ids)
-        places = [(f"row {number}", row) for number, row in enumerate(records)]
-        rows = await read_examples(places, Columns(program, outputs, keeps_inputs=True))
+            columns.check_shape(number, row, ids)
+        rows = await read_examples([(f"row {number}", row) for number, row in enumerate(records)], columns)
     return [*starmap(with_id, enumerate(rows))], outputs
 
 

@@ -190,37 +190,9 @@ def digest_of(nest: Any) -> str:
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def read_row(number: int, row: Any, ids: set[str], columns: "Columns") -> Example:
-    """Return a row of a data set as an example; one without an id is named by its number.
-
-    Args:
-        number: Its place in the data set.
-        row: `(inputs, target)`, inputs alone, a dict of both, or an `Example`.
-        ids: The ids of the Examples before it; that of an `Example` is added.
-        columns: Read it.
-
-    Raises:
-        ArgumentError: A tuple of another length, an explicit id that came before, or nothing that is a row.
-        DataError, SchemaError: It cannot be read.
-    """
-    check_shape(number, row, ids)
-    return with_id(number, columns.example(row))
-
-
 def with_id(number: int, row: Example) -> Example:
     """Return a row, which has its number as id where it has none. Hot."""
     return row if row.id is not None else Example(str(number), row.inputs, row.target, row.extra, row.group)
-
-
-def check_shape(number: int, row: Any, ids: set[str]) -> None:
-    """Raise ArgumentError for a tuple that is not a pair, or an explicit id that came before; note the id."""
-    try:
-        if type(row) is tuple:
-            pair_of(row)
-        if isinstance(row, Example):
-            check_id(row.id, ids)
-    except DataError as error:
-        raise ArgumentError(f"row {number}: {error}") from None
 
 
 def pair_of(row: Any) -> tuple[Any, Any]:
@@ -302,6 +274,31 @@ class Columns:
         self._single, self._symbols, self._defaults, self._sole = single, {}, {}, None
         self._fields = {**fields_of(single)}
         self._required = [] if single is None else [*data.parts_of(data.schema_of(single)).required]
+
+    def check_shape(self, number: int, row: Any, ids: set[str]) -> None:
+        """Raise ArgumentError for a tuple that is not a pair, or an explicit id that came before; note the id."""
+        try:
+            if type(row) is tuple:
+                pair_of(row)
+            if isinstance(row, Example):
+                check_id(row.id, ids)
+        except DataError as error:
+            raise ArgumentError(f"row {number}: {error}") from None
+
+    def read(self, number: int, row: Any, ids: set[str]) -> Example:
+        """Return a row of a data set as an example; one without an id is named by its number.
+
+        Args:
+            number: Its place in the data set.
+            row: `(inputs, target)`, inputs alone, a dict of both, or an `Example`.
+            ids: The ids of the Examples before it; that of an `Example` is added.
+
+        Raises:
+            ArgumentError: A tuple of another length, an explicit id that came before, or nothing that is a row.
+            DataError, SchemaError: It cannot be read.
+        """
+        self.check_shape(number, row, ids)
+        return with_id(number, self.example(row))
 
     def example(self, row: Any) -> Example:
         """Return a row as an example: inputs as data models, its target read by what the program returns.
