@@ -467,7 +467,8 @@ class Bench:
         expected = [self.target_of(row) for row in (self.batch if rows is None else rows)]
         records, current = records_of(items, self.best_score, expected), state[path].value
         for _ in range(2):
-            inputs = proposer_inputs(self, state, path, records, accepted, tried, hint)
+            memory = {"accepted": [*accepted], "tried": [*tried], "hint": hint}
+            inputs = proposer_inputs(self, state, path, records, **memory)
             try:
                 value: Json = (await self.ask(self._proposer, inputs))["value"]
             except Exception as error:

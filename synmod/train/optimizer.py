@@ -336,13 +336,7 @@ def characters_of(value: leaves.Json) -> int:
 
 
 def proposer_inputs(
-    bench: Bench,
-    state: State,
-    path: str,
-    records: Sequence[leaves.Json],
-    accepted: Any = (),
-    tried: Any = (),
-    hint: str = "",
+    bench: Bench, state: State, path: str, records: Sequence[leaves.Json], **memory: Any
 ) -> JsonDataModel[Any]:
     """Return what a proposer receives about one target.
 
@@ -351,9 +345,7 @@ def proposer_inputs(
         state: Their values.
         path: The target.
         records: The result of `records_of`.
-        accepted: Values that were accepted.
-        tried: Values that were tried.
-        hint: Advice for this question alone.
+        **memory: Values that were `accepted` and `tried`, and a `hint` for this question alone.
     """
     target = bench.targets[path]
     inputs: dict[str, Any] = {
@@ -363,12 +355,11 @@ def proposer_inputs(
         "current": state[path].value,
         "others": {other_path: _cut(state[other_path].value) for other_path in bench.targets if other_path != path},
         "records": records,
-        "accepted": list(accepted),
-        "tried": list(tried),
-        "hint": hint,
         "value_schema": dict(target.schema),
     }
-    return JsonDataModel[Any](inputs, data_model=ReflectionInputs)
+    return JsonDataModel[Any](
+        {"accepted": [], "tried": [], "hint": "", **inputs, **memory}, data_model=ReflectionInputs
+    )
 
 
 def _cut(value: leaves.Json) -> str:
