@@ -387,8 +387,8 @@ class Lifecycle(dict[str, None]):
     """The steps that a Trainer has done, in order."""
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        """The steps done."""
+    def names(self) -> tuple[str, ...]:
+        """The steps done, without the modes of `bind`."""
         return tuple(step for step in self if step not in _MODES)
 
     def add(self, *steps: str) -> None:
@@ -413,7 +413,7 @@ class Lifecycle(dict[str, None]):
             later = ", ".join(step for step in missing[1:] if step not in _MODES)
             raise errors.LifecycleError(
                 f"{call} needs {missing[0]!r} first: {_HOW[missing[0]]}{later and f'; then {later}'}. "
-                f"Done so far: {', '.join(self.steps) or 'nothing'}."
+                f"Done so far: {', '.join(self.names) or 'nothing'}."
             )
 
 

@@ -121,7 +121,7 @@ class Trainer:
     @property
     def lifecycle(self) -> tuple[str, ...]:
         """The steps done, in order."""
-        return self.steps.steps
+        return self.steps.names
 
     bound = done("bind", "Whether the schemas are fixed and the program is built.")
     for_training = done("bind for training", "Whether calls are recorded for `backward`.")
