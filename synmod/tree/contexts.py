@@ -118,9 +118,7 @@ def unflatten(
         for definition in nodes:
             node, impl = objects[definition.index], get_node_impl(objects[definition.index])
             undo.callback(editing.rewrite_in_place, node, impl.metadata_of(node), impl.pairs(node))
-            metadata = definition.metadata
-            if impl.map_refs is not None:
-                metadata = resolve_references(metadata, impl.map_refs, objects)
+            metadata = resolve_references(definition.metadata, impl.map_refs, objects)
             editing.rewrite_in_place(node, metadata, pairs_of(definition, objects))
         undo.pop_all()
     editing.write_all(writes)

@@ -15,6 +15,7 @@ import types
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
@@ -166,7 +167,6 @@ class GraphDef(Immutable, Generic[M]):
     by_reference: Mapping[int, Any] = field(default_factory=dict[int, Any])
     foreign: Mapping[int, KeyPath] = field(default_factory=dict[int, KeyPath])
     index_mapping: Mapping[int, int] | None = None
-    _places: list[Place] | None = None
 
     @property
     def nodes(self) -> tuple[NodeDef, ...]:
@@ -185,7 +185,7 @@ class GraphDef(Immutable, Generic[M]):
         Raises:
             GraphError: A static cannot be encoded; names every path, its type and the remedies.
         """
-        places = self._list_places()
+        places = self._places
         opaque = [
             f"At {path_str(_path(places, at))!r}: an object of type {type(token.value).__name__} cannot be encoded."
             for at, place in enumerate(places)
@@ -203,7 +203,7 @@ class GraphDef(Immutable, Generic[M]):
             describe: Returns a text for a static that cannot be encoded, such as a function that is not registered.
         """
         digest = hashlib.sha256()
-        for parent, step, tokens in self._list_places():
+        for parent, step, tokens in self._places:
             texts = [f"opaque {describe(token.value)}" if isinstance(token, Static) else token for token in tokens]
             digest.update(repr((parent, step, texts)).encode())
         return digest.hexdigest()
@@ -247,20 +247,17 @@ class GraphDef(Immutable, Generic[M]):
         reader = _Definitions(self.definitions, in_order)
         return walk(_thaw_one_level(self.root), statics=True, reader=reader)
 
-    def _list_places(self) -> list[Place]:
-        places = self._places
-        if places is None:
-            places = _places(self, in_order=False)
-            self._put(_places=places)
-        return places
+    @cached_property
+    def _places(self) -> list[Place]:
+        return _places(self, in_order=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphDef):
             return NotImplemented
-        return self is other or self._list_places() == other._list_places()  # pyright: ignore[reportUnknownMemberType]
+        return self is other or self._places == other._places  # pyright: ignore[reportUnknownMemberType]
 
     def __hash__(self) -> int:
-        return hash(tuple(self._list_places()))
+        return hash(tuple(self._places))
 
     def __repr__(self) -> str:
         root = "static" if isinstance(self.root, StaticDef) else self.root.type.__name__
@@ -453,7 +450,7 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
             schema = schemas.get(id(value.schema)) or schemas.setdefault(id(value.schema), canonical_json(value.schema))
             return "variable", class_text(value.type), schema, canonical_json(value.metadata)
         impl = own_impl(value.type)
-        counts = value.metadata if impl is None or impl.compared is None else impl.compared(value)
+        counts = value.metadata if impl is None else impl.compared(value)
         return "node", class_text(value.type), *_nest_tokens(counts, reference)
 
     return [
@@ -548,7 +545,7 @@ def _make_definitions(
             impl = visit.impl
             if impl is not None:
                 node_metadata = impl.metadata_of(value)
-                metadata = node_metadata if impl.map_refs is None else impl.map_refs(node_metadata, reference)
+                metadata = impl.map_refs(node_metadata, reference)
                 attributes = tuple(zip([step for step, _ in visit.children], _children(visit), strict=True))
                 definitions.append((index, NodeDef(cls, index, attributes, metadata, metadata is not node_metadata)))
                 if impl.by_reference:

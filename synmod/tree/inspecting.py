@@ -33,7 +33,7 @@ def variables_of(
             continue
         if visit.first and visit.kind == "variable":
             visits.append(visit)
-        elif visit.impl is not None and visit.impl.unbuilt is not None and visit.impl.unbuilt(visit.value):
+        elif visit.impl is not None and visit.impl.unbuilt(visit.value):
             path = repr(leaves.path_str(visit.path)) if visit.path else "the root"
             unbuilt.append(f"{path} ({type(visit.value).__name__})")
     if unbuilt:

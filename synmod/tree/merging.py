@@ -266,12 +266,12 @@ def build_graph(graphdef: GraphDef[M], values: Values, objects: dict[int, Any], 
             objects[definition.index] = impls[definition.type].make(definition.metadata)
     for node in reversed(nodes):  # children first: a node is filled with complete nodes
         impl, instance = impls[node.type], objects[node.index]
-        if node.refers and impl.map_refs is not None and impl.adopt is not None:
+        if node.refers:
             metadata = resolve_references(node.metadata, impl.map_refs, objects)
             if metadata is not node.metadata:
                 impl.adopt(instance, metadata)
         impl.fill(instance, pairs_of(node, objects))
-        if unsealed and impl.unseal is not None:
+        if unsealed:
             impl.unseal(instance)
     return _realise(graphdef.root, objects)
 

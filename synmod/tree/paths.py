@@ -101,7 +101,7 @@ class PathTable(dict[int, str]):
         if visit.kind != "node":
             return None
         impl = visit.impl
-        record: Record | None = None if impl is None or impl.record is None else impl.record(visit.value)
+        record: Record | None = None if impl is None else impl.record(visit.value)
         if record is None:
             self.is_sealed = self.is_sealed and impl is not None and impl.by_reference
             return None
@@ -132,7 +132,7 @@ def path_table(root: Any, *, sealed: bool = False) -> PathTable:
         GraphError: The graph cannot be walked.
     """
     impl = own_impl(variable.class_of(root))
-    record: Record | None = None if impl is None or impl.record is None else impl.record(root)
+    record: Record | None = None if impl is None else impl.record(root)
     cached = None if record is None else record.paths
     if cached is not None and cached.is_current and (cached.is_sealed or not sealed):
         return cached

@@ -134,14 +134,14 @@ class NodeImpl:
     by_reference: bool = False
     children: Callable[[Any], Iterable[tuple[Key, Any]]] | None = None
     metadata: Callable[[Any], Any] | None = None
-    own_trainable: Callable[[Any], bool] | None = None
-    map_refs: Callable[[Any, Callable[[Any], Any]], Any] | None = None
-    adopt: Callable[[Any, Any], None] | None = None
-    compared: Callable[[Any], Any] | None = None
+    own_trainable: Callable[[Any], bool] = lambda _: True
+    map_refs: Callable[[Any, Callable[[Any], Any]], Any] = lambda metadata, _: metadata
+    adopt: Callable[[Any, Any], None] = lambda _node, _metadata: None
+    compared: Callable[[Any], Any] = lambda definition: definition.metadata
     rewrite: Callable[[Any, Any, Pairs], None] | None = None
-    record: Callable[[Any], Any] | None = None
-    unseal: Callable[[Any], None] | None = None
-    unbuilt: Callable[[Any], bool] | None = None
+    record: Callable[[Any], Any] = lambda _: None
+    unseal: Callable[[Any], None] = lambda _: None
+    unbuilt: Callable[[Any], bool] = lambda _: False
     is_module: bool = False
     is_token: bool = False
     subclasses: bool = False
@@ -501,7 +501,7 @@ class Reader:
         pairs = [] if impl.by_reference else impl.pairs(node)
         if not impl.is_module:  # the keys of a module are attribute names
             self._check_keys(pairs, [child for _, child in pairs], visit)
-        return pairs, impl.own_trainable is not None and not impl.own_trainable(node)
+        return pairs, not impl.own_trainable(node)
 
     def open(self, value: Any, kind: int, visit: Visit) -> tuple[Pairs, Any] | None:
         """Take a container apart, one level.
