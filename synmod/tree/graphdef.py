@@ -186,14 +186,12 @@ class GraphDef(Immutable, Generic[M]):
             GraphError: A static cannot be encoded; names every path, its type and the remedies.
         """
         places = self._places
-        opaque = [
-            f"At {path_str(_path(places, at))!r}: an object of type {type(token.value).__name__} cannot be encoded."
-            for at, place in enumerate(places)
-            for token in place.tokens
-            if isinstance(token, Static)
-        ]
+        opaque = [(at, x.value) for at, place in enumerate(places) for x in place.tokens if isinstance(x, Static)]
         if opaque:
-            raise errors.GraphError("\n".join([*opaque, REMEDY]))
+            paths = _paths(places)
+            kinds = [(path_str(paths[at]), type(x).__name__) for at, x in opaque]
+            faults = [f"At {path!r}: an object of type {kind} cannot be encoded." for path, kind in kinds]
+            raise errors.GraphError("\n".join([*faults, REMEDY]))
         return self.fingerprint_with(str)
 
     def fingerprint_with(self, describe: Callable[[Any], str]) -> str:
@@ -458,19 +456,17 @@ def _places(graphdef: GraphDef[Any], *, in_order: bool) -> list[Place]:
     ]
 
 
-def _path(places: list[Place], at: int) -> KeyPath:
-    steps: list[Any] = []
-    while places[at].parent >= 0:
-        steps.append(places[at].step)
-        at = places[at].parent
-    return tuple(reversed(steps))
+def _paths(places: list[Place]) -> list[KeyPath]:
+    """Return the path of each place."""
+    paths: list[KeyPath] = []
+    for place in places:
+        paths.append((*paths[place.parent], place.step) if place.parent >= 0 else ())
+    return paths
 
 
 def _by_path(places: list[Place]) -> dict[KeyPath, tuple[Any, ...]]:
     """Return the tokens at each path; an alias becomes the path it leads to."""
-    paths: list[KeyPath] = []
-    for place in places:
-        paths.append((*paths[place.parent], place.step) if place.parent >= 0 else ())
+    paths = _paths(places)
     return {
         path: ("alias", paths[place.tokens[1]])
         if place.tokens[0] == "alias" and type(place.tokens[1]) is int and place.tokens[1] < len(paths)
