@@ -103,15 +103,13 @@ def compile_flow(
     """
     planned: list[PlannedStep] = []
     for index, step in enumerate(flow.steps):
-        if step.node is None:
-            planned.append(PlannedStep(index, step, None, _operator_plan(flow, step), flow.symbols))
-            continue
-        if step.node not in modules:
+        if step.node is not None and step.node not in modules:
             raise GraphError(
                 f"step {index} of the program runs {step.node!r}, which is not among its modules "
                 f"({', '.join(modules) or 'none'}): put one back under that name."
             )
-        planned.append(PlannedStep(index, step, modules[step.node], None, flow.symbols))
+        module, plan = (None, _operator_plan(flow, step)) if step.node is None else (modules[step.node], None)
+        planned.append(PlannedStep(index, step, module, plan, flow.symbols))
     return Plan(flow, tuple(planned), before)
 
 

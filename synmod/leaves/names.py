@@ -5,6 +5,7 @@ Each check returns its argument, or raises an error of one form, "X must be Y, g
 
 import itertools
 import keyword
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from math import inf
@@ -23,19 +24,14 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 @lru_cache(maxsize=1024)  # called for each symbol of a class
 def snake_case(name: str) -> str:
     """Return the name of an instance of the class `name`: `http_server` for `HTTPServer`."""
-    name = name.lstrip("_")
-    words = "".join(f"_{char}" if _starts_word(name, at) else char for at, char in enumerate(name)).lower()
+    words = _WORD_STARTS.sub("_", name.lstrip("_")).lower()
     if keyword.iskeyword(words):
         return f"{words}_"
     return words if words.isidentifier() else f"_{words}"
 
 
-def _starts_word(name: str, at: int) -> bool:
-    """Whether a capital follows a lower-case letter or digit, or is followed by a lower-case letter."""
-    if at == 0 or not name[at].isupper() or name[at - 1] == "_":
-        return False
-    before, after = name[at - 1], name[at + 1 : at + 2]
-    return before.islower() or before.isdigit() or after.islower()
+_WORD_STARTS: Final = re.compile(r"(?<=[^\W_])(?:(?<=[a-z0-9])(?=[A-Z])|(?=[A-Z][a-z]))")
+"""Where a capital follows a lower-case letter or digit, or is followed by a lower-case letter."""
 
 
 def unique_name(name: str, names: Container[str]) -> str:

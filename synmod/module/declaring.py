@@ -350,12 +350,9 @@ def attempt() -> AbstractContextManager[CallAttempt]:
 
 def has_open_skips(module: Module) -> bool:
     """Whether a skip connection has one end inside a module and the other outside."""
-    stashed: set[Any] = set()
-    popped: set[Any] = set()
-    modules: tuple[Any, ...] = (module, *module.submodules)
-    for part in modules:
-        skips = part._record.declaration.skips
-        if skips is not None:
-            stashed.update(map(part.namespaced, skips.stash))
-            popped.update(map(part.namespaced, skips.pop | skips.peek))
-    return stashed != popped
+    parts: tuple[Any, ...] = (module, *module.submodules)
+    stashed = {pair for part in parts for pair in part.stashable()}
+    popped = {pair for part in parts for pair in part.poppable()}
+    declared = [(part, part._record.declaration.skips) for part in parts]
+    peeked = {part.namespaced(name) for part, skips in declared if skips is not None for name in skips.peek}
+    return stashed != popped | peeked
