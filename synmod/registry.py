@@ -25,8 +25,12 @@ _ID: Final = "__synmod_id__"
 _LOCK = threading.Lock()
 _OBJECTS: dict[str, Any] = {}
 _ALIASES: dict[str, Any] = {}
-_BASES: list[type] = [enum.Enum, BaseException]
-_TESTS: list[Callable[[type], bool]] = []
+_TESTS: list[Callable[[type], bool]] = [
+    dataclasses.is_dataclass,
+    lambda cls: issubclass(cls, enum.Enum | BaseException),
+    lambda cls: hasattr(cls, "_fields") and issubclass(cls, tuple),
+]
+"""Whether a class may be registered: one test must pass."""
 
 builtin_errors: Mapping[str, type[BaseException]] = MappingProxyType(
     {
@@ -135,8 +139,7 @@ def id_of(target: object) -> str | None:
 
 def admit(base: type) -> None:
     """Allow `base` and its subclasses to be registered; each room calls this for the classes that users extend."""
-    if base not in _BASES:
-        _BASES.append(base)
+    admit_when(lambda cls: issubclass(cls, base))
 
 
 def admit_when(test: Callable[[type], bool]) -> None:
@@ -155,17 +158,10 @@ def check_registrable(target: object, name: str | None = None) -> None:
         RegistryError: It is of another kind; the message gives the remedy.
     """
     if isinstance(target, type):
-        is_allowed = (
-            issubclass(target, tuple(_BASES))
-            or dataclasses.is_dataclass(target)
-            or (issubclass(target, tuple) and isinstance(getattr(cast("Any", target), "_fields", None), tuple))
-            or any(test(cast("type", target)) for test in _TESTS)
-        )
-        if not is_allowed:
-            bases = ", ".join(base.__name__ for base in _BASES if base not in (enum.Enum, BaseException)) or "Module"
+        if not any(test(target) for test in _TESTS):
             raise errors.RegistryError(
-                f"{_place(target)} cannot be registered: a class must derive from {bases}, or be an enum, "
-                "a dataclass, a namedtuple, an exception class, or a registered graph-node or tree type."
+                f"{_place(target)} cannot be registered: a class must derive from one of synmod, such as Module or "
+                "DataModel, or be an enum, a dataclass, a namedtuple, an exception, or a registered node or tree type."
             )
     elif not isinstance(target, FunctionType):
         raise errors.RegistryError(
