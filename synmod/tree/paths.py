@@ -27,13 +27,12 @@ class PathTable(dict[int, str]):
     The table keeps the objects below the root alive, since an identity may be reused after its object is freed.
 
     Attributes:
+        located: The records and Variables below the root.
         variables: The Variables by canonical path, in definition order.
         texts: The Variables by path text.
         is_current: Whether no structural edit was announced since the table was made.
         is_sealed: Whether every change of the listed structure is announced.
     """
-
-    __slots__ = ("__weakref__", "_below", "_frozen_variables", "_ints", "is_current", "is_sealed", "texts", "variables")
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +40,7 @@ class PathTable(dict[int, str]):
         self.texts: dict[str, variable.Variable] = {}
         self.is_current = True
         self.is_sealed = True
-        self._below: list[Any] = []
+        self.located: list[Any] = []
         self._ints: set[str] = set()  # path texts whose last step is an int, which the text does not show
         self._frozen_variables: tuple[Mapping[leaves.KeyPath, variable.Variable], frozenset[int]] | None = None
 
@@ -66,11 +65,9 @@ class PathTable(dict[int, str]):
         for step in steps:
             lead = self._join(lead, step)
         leading_steps = self.steps_of(lead)
-        texts: dict[int, str] = {}
         objects: list[Any] = []
-        for visit in list(visits):  # a list, so that every visit lives on and has an identity of its own
-            text = lead if visit.parent is None else self._join(texts[id(visit.parent)], visit.step)
-            texts[id(visit)] = text
+        for visit in visits:
+            text = visit.parts = lead if visit.parent is None else self._join(visit.parent.parts, visit.step)
             located = self._locate(visit) if visit.first else None
             if located is None:
                 continue
@@ -78,15 +75,10 @@ class PathTable(dict[int, str]):
             if id(located) not in self:
                 self[id(located)] = text
                 if text:  # not the root, which owns this table
-                    self._below.append(located)
+                    self.located.append(located)
                 if visit.kind == "variable":
                     self.variables[(*leading_steps, *visit.path)] = self.texts[text] = located
         return objects
-
-    @property
-    def located(self) -> tuple[Any, ...]:
-        """The records and Variables below the root."""
-        return tuple(self._below)
 
     def _join(self, lead: str, step: Any) -> str:
         text = f"{lead}/{leaves.escape_step(step)}" if lead else leaves.escape_step(step)
