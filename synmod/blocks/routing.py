@@ -23,6 +23,14 @@ B = TypeVar("B")
 # -- Branch, Route, Guard, Fallback, Choose ----------------------------------------------------------------------------
 
 
+class BranchOptions(GeneratorOptions, total=False):
+    """Keywords of a Branch that do not change the type of its outputs."""
+
+    question: str | None
+    inject: bool
+    with_thinking: bool
+
+
 @registry.register_own()
 class Branch(Returning[R]):
     """Passes its inputs to one of several modules, chosen by a model.
@@ -64,29 +72,17 @@ class Branch(Returning[R]):
 
     @overload
     def __init__(
-        self,
-        branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]],
-        *,
-        question: str | None = None,
-        inject: bool = False,
-        return_decision: Literal[False] = False,
-        multiple: Literal[False] = False,
-        merge: Literal[True] = True,
-        with_thinking: bool = False,
-        **options: Unpack[GeneratorOptions],
+        self, branches: Mapping[str, ModuleOf[R] | tuple[str, ModuleOf[R]]], **options: Unpack[BranchOptions]
     ) -> None: ...
     @overload
     def __init__(
         self: "Branch[Any]",
         branches: Mapping[str, ModuleOf[Any] | tuple[str, ModuleOf[Any]]],
         *,
-        question: str | None = None,
-        inject: bool = False,
         return_decision: bool = False,
         multiple: bool = False,
         merge: bool = True,
-        with_thinking: bool = False,
-        **options: Unpack[GeneratorOptions],
+        **options: Unpack[BranchOptions],
     ) -> None: ...
 
     def __init__(
@@ -141,6 +137,14 @@ def execution_of_branch(branch: Branch[Any]) -> Execution:
     return Execution("in order", (first, _alternatives("branches", branch.branches)))
 
 
+class RouteOptions(ModuleOptions, total=False):
+    """Keywords of a Route that do not change the type of its outputs."""
+
+    key: str
+    default: str | None
+    inject: bool
+
+
 @registry.register_own()
 class Route(Around[R]):
     """Passes its inputs to one of several modules, selected by a field of another module's output.
@@ -181,15 +185,7 @@ class Route(Around[R]):
 
     @overload
     def __init__(
-        self,
-        module: ModuleOf[Any],
-        routes: Mapping[str, ModuleOf[R]],
-        *,
-        key: str = "choice",
-        default: str | None = None,
-        inject: bool = False,
-        merge: Literal[True] = True,
-        **options: Unpack[ModuleOptions],
+        self, module: ModuleOf[Any], routes: Mapping[str, ModuleOf[R]], **options: Unpack[RouteOptions]
     ) -> None: ...
     @overload
     def __init__(
@@ -197,11 +193,8 @@ class Route(Around[R]):
         module: ModuleOf[Any],
         routes: Mapping[str, ModuleOf[Any]],
         *,
-        key: str = "choice",
-        default: str | None = None,
-        inject: bool = False,
         merge: bool,
-        **options: Unpack[ModuleOptions],
+        **options: Unpack[RouteOptions],
     ) -> None: ...
 
     def __init__(
