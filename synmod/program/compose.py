@@ -261,6 +261,10 @@ class Sequential(Program[M]):
     _is_module_base: ClassVar[bool] = True
     graph_ignored: ClassVar[frozenset[str]] = frozenset({"_names"})
 
+    @overload  # first: to mypy a mapping is an iterable of its keys
+    def __init__(
+        self: "Sequential[Any]", members: Mapping[str, Member], **options: Unpack[modules.ModuleOptions]
+    ) -> None: ...
     @overload
     def __init__(self, members: Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
     @overload
@@ -269,9 +273,7 @@ class Sequential(Program[M]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Sequential[Any]",
-        members: Mapping[str, Member] | Iterable[Member] = (),
-        **options: Unpack[modules.ModuleOptions],
+        self: "Sequential[Any]", members: Iterable[Member] = (), **options: Unpack[modules.ModuleOptions]
     ) -> None: ...
     @overload
     def __init__(self, *members: *Row[M], **options: Unpack[modules.ModuleOptions]) -> None: ...
