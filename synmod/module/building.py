@@ -379,14 +379,14 @@ async def _build_module(block: Build, module: Module, args: tuple[Any, ...], kwa
         with SymbolicFrame(module) as frame:
             listeners = () if record.restored is not None else hooks_for(scope.ambient(), record.hooks)  # not of a load
             place = caller if caller is not None and caller.owner is record else frame  # the call that builds
-            at, started = scope.place_of(place, place.phase), perf_counter()
+            at: Any = scope.place_of(place, place.phase) if listeners else ()
+            started = perf_counter()
             failure: BaseException | None = None
             try:
                 if listeners:
                     scope.notify(listeners, scope.BuildBegin(*at, inputs.args, inputs.kwargs))
-                with keep_writes(
-                    transactions.remember_variable
-                ):  # set traces and overlays aside: it is for all callers
+                # traces and overlays are set aside: a build is for all callers
+                with keep_writes(transactions.remember_variable):
                     pending = body(*inputs.args, **inputs.kwargs)
                     if inspect.isawaitable(pending):
                         await pending

@@ -19,7 +19,7 @@ from synmod.scope import AMBIENT, FRAME, Ambient, CallFrame, effective, hooks_fo
 
 from . import contract
 from .building import SymbolicFrame, ensure_built, is_of_wiring, note_failure, output_symbols, trace, was_cancelled
-from .contract import check_inputs, check_output, is_known, no_outputs
+from .contract import ANY_CLASS, check_inputs, check_output, no_outputs
 from .declaring import passes_none
 from .signatures import CallSignature
 from .structure import ModuleRecord, paths_below, where
@@ -172,9 +172,16 @@ def _start_run(module: Module, frame: CallFrame, around: Ambient | None) -> Limi
     """Set the paths of an entry call, and enter and return the time limit to run in, None in the common case."""
     paths = module._record.paths
     frame.run.paths = paths if paths is not None and paths.is_current else paths_below(module)
-    if (limit := scope.plain_limit(around)) is not None:
+    limit = None if around is None or around.deadline is None else scope.plain_limit(around)
+    if limit is not None:
         limit.__enter__()
     return limit
+
+
+def _is_known(declared: contract.Contract | contract.DeclaredOutputs, value: JsonDataModel[Any]) -> bool:
+    """Whether values with the schema and class of this one are known to be valid. Hot."""
+    entry = declared.known.get(id(value._schema))
+    return entry is not None and (entry[1] is ANY_CLASS or entry[1] is value._model)
 
 
 def _begin(
@@ -293,20 +300,21 @@ async def call_module(  # noqa: C901  # flat: each function called here slows do
         if around is not None and around.deadline is not None:
             scope.check_deadline(frame, around)
         contract = record.contract
-        if contract is None or not (contract.is_empty or (plain and len(args) == 1 and is_known(contract, args[0]))):
+        if contract is None or not (contract.is_empty or (plain and len(args) == 1 and _is_known(contract, args[0]))):
             check_inputs(module, args, kwargs)
         if not record.ready:
             await ensure_built(module, args, kwargs)
             check_inputs(module, args, kwargs)
         if call.has_training:
-            kwargs = {**kwargs, "training": frame.training}
+            mode = frame.decided_training
+            kwargs = {**kwargs, "training": call.training_default if mode is None else mode}
         runner = record.runner
         output = module.call(*args, **kwargs) if runner is None else runner.run(module, frame, args, kwargs)
         if call.is_async or inspect.isawaitable(output):
             output = await output
         declared = record.declared
         is_value = type(output) is JsonDataModel
-        if declared is None or not (is_value and (declared.nothing or is_known(declared, output))):
+        if declared is None or not (is_value and (declared.nothing or _is_known(declared, output))):
             output = check_output(module, output)
         if frame.layer is not None:
             frame.layer.commit()

@@ -241,12 +241,6 @@ def note_known(table: Known, value: JsonDataModel[Any], made_from: Any) -> None:
     table[id(value._schema)] = value._schema, made_from
 
 
-def is_known(declared: Contract | DeclaredOutputs, value: JsonDataModel[Any]) -> bool:
-    """Whether values with the schema and class of this one are known to be valid. Hot."""
-    entry = declared.known.get(id(value._schema))
-    return entry is not None and (entry[1] is ANY_CLASS or entry[1] is value._model)
-
-
 class Demand(NamedTuple):
     """A requirement on one argument, and its origin.
 

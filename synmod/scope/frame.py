@@ -198,7 +198,7 @@ class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
-_FIRST_USE: Final = aio.lock()  # held while a run gets its meter; re-entrant because of the collector
+_FIRST_USE: Final = aio.lock()  # held while a run gets its id or its meter; re-entrant because of the collector
 
 Reward: TypeAlias = tuple[str, str | None, float]
 """Path of the module, name of the reward or None, value."""
@@ -243,10 +243,9 @@ class CallRun:
         started: The `perf_counter` of the begin of the entry call.
         all_rewards: The rewards so far, in the order in which they were given.
         failed_calls: Numbers of the calls that failed, whose rewards no longer count.
-        id: The text that begins the ids of all calls of this run.
     """
 
-    __slots__ = ("_meter", "all_rewards", "failed_calls", "id", "numbers", "paths", "started")
+    __slots__ = ("_id", "_meter", "all_rewards", "failed_calls", "numbers", "paths", "started")
 
     def __init__(self) -> None:
         self.paths: Mapping[int, str] = {}
@@ -254,8 +253,16 @@ class CallRun:
         self.started = perf_counter()
         self.all_rewards: list[RewardOfCall] = []
         self.failed_calls: set[int] = set()
-        self.id = new_run_id()
+        self._id: str | None = None
         self._meter: UsageMeter | None = None
+
+    @property
+    def id(self) -> str:
+        """The text that begins the ids of all calls of this run, made when it is first needed."""
+        if self._id is None:
+            with _FIRST_USE:
+                self._id = self._id or new_run_id()
+        return self._id
 
     @property
     def meter(self) -> UsageMeter:
