@@ -10,8 +10,6 @@ from pydantic_core import from_json
 from synmod.leaves import Json, frozen_dict, frozen_list, is_object
 
 _DEEPEST: Final = 50
-LONGEST_NUMBER: Final = 1_000
-"""Characters of a number; a longer one is not JSON of ours."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _SIGN: Final = re.compile(r'[][{}:,"]|true|false|null|[-+.0-9eE]{1,1000}+(?=[ \t\r\n,\]}])')
 _BEGINNING: Final = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|[-+.0-9eE]{1,1000})?\Z")
@@ -25,6 +23,7 @@ _CHARACTERS: Final = re.compile(
     re.VERBOSE,
 )
 _LONGEST_ESCAPE: Final = 12  # of both halves of a character
+_DIGITS: Final = (*"-0123456789",)
 _NOTHING: Final[Any] = object()
 
 
@@ -68,6 +67,11 @@ class PartialJson:
             else:
                 inner = frozen_list([*container, inner])
         return None if self._is_broken or inner is _NOTHING else inner
+
+    @property
+    def number(self) -> str:
+        """The text of a number at the end, which may go on; "" for none. One of over 1,000 characters is not JSON."""
+        return self._rest if self._text is None and self._rest[:1] in _DIGITS else ""
 
     def feed(self, text: str) -> None:
         """Read the next piece of the text."""

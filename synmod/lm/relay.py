@@ -6,7 +6,6 @@ While a piece waits to be read, the calls wait too, and read no further from the
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +23,7 @@ from synmod.errors import ArgumentError, RunError
 from synmod.leaves import Json, aio, close_generator, set_in_block
 from synmod.scope import Block, CallBegin, CallEnd, Emitted, Event, Hook, LMChunkEvent, Usage, notify, place_of
 
-from .partial import LONGEST_NUMBER, GrowingJson
+from .partial import GrowingJson, PartialJson
 from .records import Adapter, LMChunk, LMReply, LMRequest, check_chunk, estimate_usage, with_partial
 
 if TYPE_CHECKING:
@@ -290,7 +289,7 @@ class Relay:
         self._text = ""  # of the pieces
         schema = request.schema
         self._json = None if schema is None else GrowingJson(_KINDS.get(str(schema.get("type"))))
-        self._numbers = _Numbers()
+        self._signs, self._number = PartialJson(), ""  # what reads ahead, and the number at the end that may go on
         self.first_chunk_at: float | None = None
         self.partial_usage: Usage | None = None
 
@@ -337,7 +336,9 @@ class Relay:
         """Return what a piece adds to an incomplete reply; None for nothing."""
         text, partial_json = piece.text, None
         if self._json is not None:
-            text = self._numbers.feed(text)
+            self._signs.feed(text)
+            text, self._number = self._number + text, self._signs.number
+            text = text.removesuffix(self._number)
             partial_json = partial(self._json.at, self._json.add(text))
         return self._next(text, piece.reasoning, partial_json) if text or piece.reasoning else None
 
@@ -370,35 +371,3 @@ class Relay:
 
 
 _KINDS: Final = {"object": dict, "array": list, "string": str}  # the type of a value, by the `type` of its schema
-
-
-class _Numbers:
-    """Holds back a number at the end of a JSON text, which may go on."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._before = " "  # the last character that was not held back
-        self._is_in_text = self._is_escaped = False
-
-    def feed(self, piece: str) -> str:
-        """Return what is final with the next piece of the text."""
-        text = self._held + piece
-        head = text.rstrip("-+.0123456789eE")
-        for sign in _QUOTES.findall(head):
-            if self._is_escaped:
-                self._is_escaped = False
-            elif sign == '"':
-                self._is_in_text = not self._is_in_text
-            else:
-                self._is_escaped = self._is_in_text and sign == "\\"
-        self._before = head[-1:] or self._before
-        first = text[len(head) : len(head) + 1]
-        is_short = len(text) - len(head) <= LONGEST_NUMBER
-        is_number = is_short and first in _DIGITS and self._before in "[:, \t\r\n" and not self._is_in_text
-        self._held = text[len(head) :] if is_number else ""
-        self._before = self._before if is_number else text[-1:] or self._before
-        return head if is_number else text
-
-
-_QUOTES: Final = re.compile(r'["\\]|[^"\\]+')
-_DIGITS: Final = (*"-0123456789",)
