@@ -69,6 +69,11 @@ class PartialJson:
         return None if self._is_broken or inner is _NOTHING else inner
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing that follows would count: the value is whole, or the text is not JSON."""
+        return self._is_broken or self._root is not _NOTHING
+
+    @property
     def number(self) -> str:
         """The text of a number at the end, which may go on; "" for none. One of over 1,000 characters is not JSON."""
         return self._rest if self._text is None and self._rest[:1] in _DIGITS else ""
@@ -77,11 +82,11 @@ class PartialJson:
         """Read the next piece of the text."""
         text, at, before = self._rest + text, 0, -1
         try:
-            while at > before and self._root is _NOTHING and not self._is_broken:
+            while at > before and not self.has_ended:
                 before, at = at, self._read_sign(text, at) if self._text is None else self._read_text(text, at)
         except ValueError:
             self._is_broken = True
-        self._rest = "" if self._is_broken or self._root is not _NOTHING else text[at:]
+        self._rest = "" if self.has_ended else text[at:]
 
     def _read_sign(self, text: str, at: int) -> int:
         """Read white space and what follows it outside of a text; return where that ends."""

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from synmod.leaves import Json, is_array, is_object, mend
 from synmod.wires import an_object, first_choice, objects_in
 
+from .partial import PartialJson
 from .records import LMChunk
 from .words import json_text
 
@@ -441,25 +442,18 @@ class _Call:
         self.fields: dict[str, Json] = {}
         self.function: dict[str, Json] = {}
         self.arguments: list[str] = []
-        self._scanned = 0  # pieces of the arguments
-        self._depth = 0
-        self._in_text = self._is_escaped = False
+        self._reader, self._read = PartialJson(), 0  # and how many pieces of the arguments it was fed
+
+    def take_placeholder(self) -> None:
+        """Remove the arguments that the server sent before the real ones."""
+        self.arguments, self._reader, self._read = [], PartialJson(), 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON object; each piece of them is looked at once."""
-        new = "".join(self.arguments[self._scanned :])
-        self._scanned = len(self.arguments)
-        for sign in re.findall(r'[\\"{}\[\]]|[^\\"{}\[\]]+', new):
-            if self._is_escaped:
-                self._is_escaped = False
-                continue
-            if self._in_text:
-                self._is_escaped, self._in_text = sign == "\\", sign != '"'
-            else:
-                self._in_text = sign == '"'
-                self._depth += (sign in "{[") - (sign in "}]")
-        return bool(self._scanned) and not self._depth and not self._in_text
+        """Whether the arguments are a whole JSON value, or none; each piece of them is read once."""
+        self._reader.feed("".join(self.arguments[self._read :]))
+        self._read = len(self.arguments)
+        return bool(self._read) and self._reader.has_ended
 
 
 class _Calls:
@@ -495,7 +489,7 @@ class _Calls:
         text = arguments if isinstance(arguments, str) else "" if arguments is None else json_text(arguments)
         if text:
             if call.arguments in _PLACEHOLDERS and text.lstrip()[:1] == "{":
-                call.arguments[0] = ""
+                call.take_placeholder()
             call.arguments.append(text)
         for fields, new in ((call.fields, piece), (call.function, function)):
             for field, value in new.items():
