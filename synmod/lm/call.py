@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope
 from synmod.cache import Cache, key_of
@@ -25,12 +25,14 @@ from . import records, replies
 from .limits import Limit
 from .options import shorten
 from .prompt import repair_turns, without_reasoning_field
-from .records import Attempt, LMReply, LMRequest, most_tokens
+from .records import AnyRequest, Attempt, LMReply, LMRequest, most_tokens
 from .relay import STREAMS, Relay
 from .text_calls import may_call
 
 if TYPE_CHECKING:
     from .model import LanguageModel, SharedModel
+
+    RequestTo: TypeAlias = Callable[[LanguageModel], LMRequest]
 
 T = TypeVar("T")
 Q = TypeVar("Q", LMRequest, records.EmbeddingRequest)
@@ -108,7 +110,7 @@ class ModelCall:
         own = inf if self.timeout_s is None else self.timeout_s - (self.clock.now() - self.limited_from)
         return own if deadline is None else min(own, deadline.remaining())
 
-    async def prepare(self, request: LMRequest | records.EmbeddingRequest) -> None:
+    async def prepare(self, request: AnyRequest) -> None:
         """Run the adapter's `check` and `prepare`, if it has them; `prepare` does not count against `timeout_s`.
 
         Raises:
@@ -182,7 +184,7 @@ class ModelCall:
 
 
 async def call_with_fallbacks(
-    models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest], timeout_s: float | None
+    models: Sequence[LanguageModel], request_to: RequestTo, timeout_s: float | None
 ) -> LMReply:
     """Return the reply of the first model that succeeds; each is called with its own settings and timeout.
 
@@ -196,7 +198,8 @@ async def call_with_fallbacks(
     for model in models:
         try:
             seconds = None if model.settings.batch else timeout_s or model.settings.timeout_s
-            return await call_model(model, request_to(model), seconds, reply_from_journal, is_last=model is models[-1])
+            call = ModelCall(model, seconds, is_last=model is models[-1])
+            return await call_model(call, request_to(model), reply_from_journal)
         except (errors.ModelError, errors.ConfigError) as error:
             if failures:
                 errors.add_note(failures[0], f"fallback {model.model} failed too: {type(error).__name__}: {error}")
@@ -210,9 +213,7 @@ async def call_with_fallbacks(
     return aio.reraise(failures.pop())  # popped: its traceback and this frame would hold each other
 
 
-async def _models_with_record(
-    models: Sequence[LanguageModel], request_to: Callable[[LanguageModel], LMRequest]
-) -> Sequence[LanguageModel]:
+async def _models_with_record(models: Sequence[LanguageModel], request_to: RequestTo) -> Sequence[LanguageModel]:
     """Return the model whose reply is recorded, so that those before it are not tried again; else all."""
     part, frame = scope.ambient().journal, current_call()
     if part is not None and part.records_calls:
@@ -222,16 +223,9 @@ async def _models_with_record(
     return models
 
 
-async def call_model(
-    model: SharedModel,
-    request: Q,
-    timeout_s: float | None,
-    work: Callable[[ModelCall, Q], Awaitable[R]],
-    *,
-    is_last: bool = True,
-) -> R:
-    """Answer a request by this model alone; hooks, counters and meters are notified once per call."""
-    call = ModelCall(model, timeout_s, is_last=is_last)
+async def call_model(call: ModelCall, request: Q, work: Callable[[ModelCall, Q], Awaitable[R]]) -> R:
+    """Answer a request by the model of a call alone; hooks, counters and meters are notified once per call."""
+    model = call.model
     listeners, meters = scope.hooks_inside(call.ambient, call.frame), scope.open_meters(call.frame)
     reply, failure, usage = None, None, NO_USAGE
     try:
@@ -269,13 +263,12 @@ async def call_model(
         for meter in meters:
             meter.add(usage, call.phase)
         elapsed_s = call.elapsed_s if reply is None else reply.elapsed_s
+        cached = reply is not None and reply.cached
         if isinstance(request, LMRequest):
             error = None if failure is None else scope.error_text(failure)
-            cached = reply is not None and reply.cached
             ended = (request, reply, usage, call.requests, cached, elapsed_s, error)
             scope.RECENT.append(scope.LMCallNode(request.model, call.phase, 0.0, *ended))
         if listeners:
-            cached = reply is not None and reply.cached
             ended = (request, request.model, reply, failure, call.requests, usage, elapsed_s, cached)
             notify(listeners, scope.LMEnd(*place_of(call.frame, call.phase), *ended))
         failure = call.relay = None  # a traceback holds this frame, the relay the call: none may keep another alive
@@ -450,7 +443,7 @@ def _may_drop_tools(call: ModelCall, request: LMRequest, reply: LMReply) -> bool
     return is_plain and is_empty and may_drop and call.requests < call.most_requests
 
 
-async def send_with_retries(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_with_retries(call: ModelCall, request: AnyRequest) -> Any:
     """Send a request until it is answered: the one retry loop. At most `attempts` requests are sent per call.
 
     Those to a server that is starting do not count: it is waited for as long as the call may take, unless there is a
@@ -510,7 +503,7 @@ def _pause(call: ModelCall, error: errors.ModelError, failures: int) -> float | 
     return None if call.no_retry_reason else seconds
 
 
-async def send_within_limit(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_within_limit(call: ModelCall, request: AnyRequest) -> Any:
     """Send one request when the limit of the model has room for it.
 
     Raises:
@@ -530,7 +523,7 @@ async def send_within_limit(call: ModelCall, request: LMRequest | records.Embedd
         slot.end(sent=call.requests > sent_before)
 
 
-async def send_within_budgets(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_within_budgets(call: ModelCall, request: AnyRequest) -> Any:
     """Send one request if every enclosing budget has room for it, and account for what it used.
 
     Raises:
@@ -584,7 +577,7 @@ def _check_ending(call: ModelCall, reply: LMReply) -> LMReply:
         raise
 
 
-async def send_once(call: ModelCall, request: LMRequest | records.EmbeddingRequest) -> Any:
+async def send_once(call: ModelCall, request: AnyRequest) -> Any:
     """Send one request to the adapter: timed, recorded and counted.
 
     Raises:

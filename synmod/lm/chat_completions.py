@@ -23,7 +23,7 @@ from synmod.wires import an_object, count_of, first_choice, objects_in
 
 from . import options, records
 from .failures import body_error, error_of, permanent_error
-from .records import Citation, LMChunk, LMReply, LMRequest, Message, TokenLogprob, with_system_text
+from .records import Citation, LMChunk, LMReply, LMRequest, Message, Received, TokenLogprob, with_system_text
 from .replies import schema_name, tool_fields, turn_with_reasoning
 from .streaming import Assembly, ThinkingSplitter, read_reasoning, text_of
 from .text_calls import call_in_text
@@ -196,15 +196,6 @@ def _marked(turn: Message, ends: list[float], mark: Json) -> Message:
             parts.append({"type": "text", "text": rest})
     fields: dict[str, Any] = {**turn, "content": parts}
     return records.message(**fields) if parts else turn
-
-
-def read_body(
-    endpoint: Endpoint, json: Json, request: Any, headers: Mapping[str, str], secrets: options.Secrets
-) -> Any:
-    """Return the reply in the body of a successful answer, or the error that it states."""
-    if (error := error_of(json)) is None and (reply := endpoint.read(json, request, headers)) is not None:
-        return reply
-    return body_error(error, json, headers, secrets)
 
 
 def reply_of(
@@ -386,7 +377,7 @@ class ProviderAdapter(ABC):
     def _exchange(self, request: LMRequest, *, streams: bool) -> AsyncGenerator[LMChunk | LMReply]:
         """Send one request with its key, and yield what is received."""
 
-        def send_with_key(key: SecretStr | None) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+        def send_with_key(key: SecretStr | None) -> Received:
             send = partial(self._request, key=key, streams=streams)
             return call_in_text(send, request) if self._level(request) == "calls" else send(request)
 
@@ -397,34 +388,32 @@ class ProviderAdapter(ABC):
         body = self._endpoint.body(request, self._level(request))
         return with_prompt_cache(body, self._settings) if self._settings.prompt_cache else body
 
+    def _read(self, json: Json, request: Any, headers: Mapping[str, str]) -> Any:
+        """Return the reply in the body of a successful answer, or the error that it states."""
+        if (error := error_of(json)) is None and (reply := self._endpoint.read(json, request, headers)) is not None:
+            return reply
+        return body_error(error, json, headers, self._secrets)
+
+    def _read_stream(
+        self, assembly: Assembly, request: Any, headers: Mapping[str, str], failure: errors.ModelError | None = None
+    ) -> Any:
+        """Return the streamed reply; an error if the stream held one or ended early."""
+        if assembly.error is not None:
+            return body_error(assembly.error, assembly.error, headers, self._secrets)
+        if assembly.fault:
+            fault = options.shorten(self._secrets.scrub(assembly.fault), 300)
+            return errors.BadReplyError(fault, reason="not_json", status=200)
+        if assembly.is_whole:
+            return self._read(assembly.response(), request, headers)
+        return failure or errors.UnavailableError("the stream ended before the reply did")
+
     @abstractmethod
     def _level(self, request: LMRequest) -> str:
         """Return how to request a schema."""
 
     @abstractmethod
-    def _request(
-        self, request: LMRequest, key: SecretStr | None, *, streams: bool
-    ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+    def _request(self, request: LMRequest, key: SecretStr | None, *, streams: bool) -> Received:
         """Send one request with its key; yield the pieces as they arrive, last the reply; a failure is not raised."""
-
-
-def read_stream(
-    assembly: Assembly,
-    endpoint: Endpoint,
-    request: Any,
-    headers: Mapping[str, str],
-    secrets: options.Secrets,
-    failure: errors.ModelError | None = None,
-) -> Any:
-    """Return the streamed reply; an error if the stream held one or ended early."""
-    if assembly.error is not None:
-        return body_error(assembly.error, assembly.error, headers, secrets)
-    if assembly.fault:
-        fault = options.shorten(secrets.scrub(assembly.fault), 300)
-        return errors.BadReplyError(fault, reason="not_json", status=200)
-    if assembly.is_whole:
-        return read_body(endpoint, assembly.response(), request, headers, secrets)
-    return failure or errors.UnavailableError("the stream ended before the reply did")
 
 
 _LOWEST: Final = -9999.0  # for minus infinity, which no JSON holds

@@ -21,7 +21,7 @@ from synmod.wires import MESSAGES, PROVIDER_CONTENT, RESPONSES, Wire, an_object,
 from . import chat_completions as chat, options
 from .failures import MOST_OF_ERROR, http_error, no_connection, permanent_error, with_hints
 from .litellm_adapter import list_entry, token_price
-from .records import LMChunk, LMReply, LMRequest, Message
+from .records import LMReply, LMRequest, Message, Received
 from .replies import answer_name
 from .sessions import CONNECT_S, SESSIONS, load_roots, proxy_for
 from .streaming import MOST_BODY, Assembly, read_json
@@ -163,8 +163,7 @@ class DirectAdapter(chat.ProviderAdapter):
         """Return the reply in an answer that came in a job, or the error that it states."""
         if status >= 300:
             return with_hints(http_error(status, {}, self._secrets.scrub(json_text(answer))), self._settings, request)
-        reply = chat.read_body(self._endpoint, self.wire.answer(answer), request, {}, self._secrets)
-        return self._with_price(request, reply)
+        return self._with_price(request, self._read(self.wire.answer(answer), request, {}))
 
     async def fetch(
         self, method: str, url: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
@@ -200,9 +199,7 @@ class DirectAdapter(chat.ProviderAdapter):
             if not users:
                 await SESSIONS.aclose()
 
-    async def _request(
-        self, request: LMRequest, key: SecretStr | None, *, streams: bool
-    ) -> AsyncGenerator[LMChunk | LMReply | errors.ModelError]:
+    async def _request(self, request: LMRequest, key: SecretStr | None, *, streams: bool) -> Received:
         import aiohttp
 
         status, received, content = 0, dict[str, str](), bytearray()
@@ -236,29 +233,16 @@ class DirectAdapter(chat.ProviderAdapter):
             failure = _connection_error(error, self._secrets, self._settings.base)
         for piece in () if assembly is None else assembly.end():
             yield piece
-        yield self._with_price(request, await self._result(request, status, received, assembly or content, failure))
+        if assembly is not None:
+            size, work = assembly.size, partial(self._read_stream, assembly, request, received, failure)
+        else:
+            size, work = len(content), partial(self._read_content, request, status, received, content, failure)
+        result = await aio.to_thread(work, abandon=True) if size > _LARGE else work()
+        yield self._with_price(request, result)
 
     def _with_price(self, request: LMRequest, result: LMReply | errors.ModelError) -> LMReply | errors.ModelError:  # noqa: ARG002
         """Return a result with the price of what ran at the provider beside the model; as it is without such tools."""
         return result
-
-    async def _result(
-        self,
-        request: LMRequest,
-        status: int,
-        received: Mapping[str, str],
-        content: Assembly | bytearray,
-        failure: errors.ModelError | None,
-    ) -> LMReply | errors.ModelError:
-        """Return the reply in what came, read in a worker thread if it is large, or the error."""
-        if isinstance(content, Assembly):
-            size = content.size
-            work = partial(chat.read_stream, content, self._endpoint, request, received, self._secrets, failure)
-        elif failure is not None:
-            return failure
-        else:
-            size, work = len(content), partial(self._read_content, request, status, received, content)
-        return await aio.to_thread(work, abandon=True) if size > _LARGE else work()
 
     def _body(self, request: LMRequest, *, streams: bool) -> dict[str, Any]:
         """Return the body of a request."""
@@ -280,20 +264,26 @@ class DirectAdapter(chat.ProviderAdapter):
         return "calls" if self.drops_tools else "tool"
 
     def _read_content(
-        self, request: LMRequest, status: int, received: Mapping[str, str], content: bytearray
+        self,
+        request: LMRequest,
+        status: int,
+        received: Mapping[str, str],
+        content: bytearray,
+        failure: errors.ModelError | None,
     ) -> LMReply | errors.ModelError:
-        """Return the reply in the content of an answer, or the error that its status means."""
+        """Return the reply in the content of an answer, or the error of the connection or that its status means."""
+        if failure is not None:
+            return failure
         if status < 300 and len(content) > MOST_BODY:
             return errors.BadReplyError("the reply is longer than 32 MiB", reason="not_json", status=status)
         if status < 300 and _EVENTS.match(content):  # some servers stream whatever the request wants
             assembly = Assembly(answer_name(request), self.wire.events())
             for _ in (*assembly.read(content), *assembly.end()):
                 pass
-            return chat.read_stream(assembly, self._endpoint, request, received, self._secrets)
+            return self._read_stream(assembly, request, received)
         if status < 300:
             with suppress(ValueError):
-                json = self.wire.answer(read_json(content))
-                return chat.read_body(self._endpoint, json, request, received, self._secrets)
+                return self._read(self.wire.answer(read_json(content)), request, received)
             if received.get("content-encoding"):
                 return errors.UnavailableError("the compressed body of the answer was cut, or is broken", status=status)
         error = http_error(status, received, self._secrets.scrub(content.decode(errors="replace")))

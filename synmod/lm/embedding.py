@@ -127,7 +127,7 @@ class EmbeddingModel(SharedModel):
 
         async def embed(number: int) -> None:
             request = records.EmbeddingRequest(self.model, batches[number], params)
-            replies[number] = await call_model(self, request, seconds, _vectors_from_journal)
+            replies[number] = await call_model(ModelCall(self, seconds), request, _vectors_from_journal)
 
         async with aio.task_group() as group:
             for number in range(len(batches)):

@@ -14,8 +14,8 @@ from synmod.data import parse_json
 from synmod.leaves import Json, is_array, is_object, mend, wall_time
 from synmod.wires import first_choice
 
-from . import options, records
-from .records import LMRequest
+from . import options
+from .records import AnyRequest
 from .replies import end_of
 from .streaming import error_in
 from .words import json_text
@@ -240,17 +240,13 @@ _WANTS_TLS: Final = re.compile(r"https (port|server|scheme)|plain http|requires 
 _ENDPOINT: Final = re.compile(r"/(chat/completions|completions|embeddings|responses|models)/?$")
 
 
-def with_hints(
-    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
-) -> errors.ModelError:
+def with_hints(error: errors.ModelError, settings: options.Settings, request: AnyRequest) -> errors.ModelError:
     """Add to an error of a server what the user can do: the one way out, where there is one."""
     error.args = ("\n  ".join([str(error), *_hints(error, settings, request)]),)
     return error
 
 
-def _hints(
-    error: errors.ModelError, settings: options.Settings, request: LMRequest | records.EmbeddingRequest
-) -> Iterator[str]:
+def _hints(error: errors.ModelError, settings: options.Settings, request: AnyRequest) -> Iterator[str]:
     """Yield what the user can do about an error of a server."""
     refused = error.provider_message.casefold() if isinstance(error, errors.RequestError) else ""
     schema, tools = getattr(request, "schema", None), getattr(request, "tools", None)  # a batch of texts has neither

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from functools import cache, partial
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ from synmod.leaves import aio, did_you_mean, remember_secrets, thaw
 
 from . import chat_completions as chat, options
 from .failures import litellm_error, with_hints
-from .records import LMChunk, LMReply, LMRequest, Message
+from .records import LMRequest, Message, Received
 from .replies import answer_name
 from .sessions import CONNECT_S, PerLoop
 from .streaming import Assembly, whole_texts
@@ -126,9 +126,7 @@ class LiteLLMAdapter(chat.ProviderAdapter):
             return "schema"
         return "json" if "response_format" in (self._params_of_model() or ()) else "prompt"
 
-    async def _request(
-        self, request: LMRequest, key: SecretStr | None, *, streams: bool
-    ) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
+    async def _request(self, request: LMRequest, key: SecretStr | None, *, streams: bool) -> Received:
         import httpx
 
         await _LEFTOVERS.get()
@@ -177,10 +175,9 @@ class LiteLLMAdapter(chat.ProviderAdapter):
         if failure is not None:
             yield failure
         elif assembly is not None:
-            yield chat.read_stream(assembly, self._endpoint, request, headers, self._secrets)
+            yield self._read_stream(assembly, request, headers)
         else:
-            body = whole_texts(response.model_dump())
-            yield chat.read_body(self._endpoint, body, request, headers, self._secrets)
+            yield self._read(whole_texts(response.model_dump()), request, headers)
 
     def _failure(self, error: Exception, request: LMRequest) -> ModelError:
         """Return the error for an exception of litellm."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import repeat
 from math import inf
 from operator import attrgetter
 from types import NoneType
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
 from synmod.data import Audio, Image, Schema, ToolCall, content_part, dump_json
-from synmod.errors import DataError, FieldError
+from synmod.errors import DataError, FieldError, ModelError
 from synmod.leaves import FrozenDict, Json, did_you_mean, fill, frozen, frozen_dict, frozen_list, is_array, is_object
 from synmod.scope import NO_USAGE, Usage
 
@@ -316,7 +316,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     return estimate_text(characters)
 
 
-def most_tokens(request: LMRequest | EmbeddingRequest) -> tuple[int, int]:
+def most_tokens(request: AnyRequest) -> tuple[int, int]:
     """Return how many tokens a request may use: an estimate of its prompt, and `max_tokens` (0 if not set)."""
     most = request.params.get("max_tokens")
     functions = request.tools if isinstance(request, LMRequest) else None
@@ -706,6 +706,11 @@ class Adapter(Protocol):
         Write it as `async def`. A plain function that never waits may return the reply itself.
         """
         ...
+
+
+AnyRequest: TypeAlias = LMRequest | EmbeddingRequest
+Received: TypeAlias = AsyncGenerator[LMChunk | LMReply | ModelError]
+"""The pieces of a reply as they arrive, last the reply; or a failure, which is not raised."""
 
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------

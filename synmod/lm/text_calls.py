@@ -4,7 +4,7 @@ The system turn lists the tools, and the answer as one more; the schema of the r
 the turns of earlier calls and their results are text.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from synmod.data import intern_schema, is_foreign, map_references, parse_json, p
 from synmod.errors import DataError, ModelError
 from synmod.leaves import Json, aio, is_object, unique_name
 
-from .records import LMChunk, LMReply, LMRequest, Message, message, with_system_text
+from .records import LMChunk, LMReply, LMRequest, Message, Received, message, with_system_text
 from .replies import read_reply
 from .words import json_text, value_text
 
@@ -65,9 +65,7 @@ def with_tools_in_text(request: LMRequest) -> LMRequest:
 _SHOWN: Final = ("name", "description", "parameters")
 
 
-async def call_in_text(
-    send: Callable[[LMRequest], AsyncGenerator[LMChunk | LMReply | ModelError]], request: LMRequest
-) -> AsyncGenerator[LMChunk | LMReply | ModelError]:
+async def call_in_text(send: Callable[[LMRequest], Received], request: LMRequest) -> Received:
     """Send a request with its tools in text.
 
     Yield what is received, the reply with its call as a call; what is streamed of its JSON is left out.
