@@ -38,6 +38,7 @@ ANTHROPIC: Final = "https://api.anthropic.com/v1"
 _PRIVATE: Final = re.compile(
     r"http://(\[.*\]|[^./:]+|(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+|.*\.(internal|local|localhost|test))(:\d+)?/"
 )
+_JSON: Final = "application/json"
 _LAST_PACKET_S: Final = 0.1
 _BODY: Final = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[<]")  # how JSON or a page begins; the content type may be wrong
 _EVENTS: Final = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
@@ -133,19 +134,13 @@ class DirectAdapter(chat.ProviderAdapter):
         return None
 
     async def _open(
-        self,
-        url: str,
-        body: bytes | Mapping[str, Any],
-        key: SecretStr | None,
-        *,
-        method: str = "POST",
-        content_type: str = "application/json",
+        self, url: str, body: bytes | Mapping[str, Any], key: SecretStr | None, method: str = "POST", kind: str = _JSON
     ) -> AbstractAsyncContextManager[ClientResponse]:
         """Return the context manager of a request."""
         session, users = await SESSIONS.get()
         users.add(self)
         data = body if isinstance(body, bytes) else json_text(body).encode()
-        headers = {"content-type": content_type, "user-agent": "synmod", **self.wire.headers}
+        headers = {"content-type": kind, "user-agent": "synmod", **self.wire.headers}
         if key is not None:
             name, scheme = self.wire.key_header
             headers[name] = f"{scheme}{key.get_secret_value()}"
@@ -165,9 +160,7 @@ class DirectAdapter(chat.ProviderAdapter):
             return with_hints(http_error(status, {}, self._secrets.scrub(json_text(answer))), self._settings, request)
         return self._with_price(request, self._read(self.wire.answer(answer), request, {}))
 
-    async def fetch(
-        self, method: str, url: str, data: bytes | Mapping[str, Any] = b"", content_type: str = "application/json"
-    ) -> bytes:
+    async def fetch(self, method: str, url: str, data: bytes | Mapping[str, Any] = b"", kind: str = _JSON) -> bytes:
         """Return the body of an answer of the server at another address, or path of the API.
 
         Raises:
@@ -179,8 +172,7 @@ class DirectAdapter(chat.ProviderAdapter):
 
         async def send(key: SecretStr | None) -> AsyncGenerator[bytes | errors.ModelError]:
             try:
-                opening = await self._open(url, data, key, method=method, content_type=content_type)
-                async with opening as response:
+                async with await self._open(url, data, key, method, kind) as response:
                     content = await response.read()
                     text = self._secrets.scrub(content[:MOST_OF_ERROR].decode(errors="replace"))
                     is_error = response.status >= 300

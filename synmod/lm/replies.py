@@ -417,22 +417,33 @@ def read_reply(
         faults_of: Returns further faults of a value that is valid for the schema.
         inside: Whether a value inside other text counts.
     """
-    bare = error = ""
+
+    def validate(json: Json) -> Read:
+        if reasoning and is_object(json):
+            json = frozen_dict({**reasoning, **json})  # a field of its own wins
+        try:
+            wrong = problems(schema, json, limit=_MOST_ERRORS)
+        except SchemaTooComplex as error:  # because of the reply, not of the schema
+            return Read(None, "schema", (("", str(error)),))
+        faults = tuple((fault.pointer, f"wanted {fault.wanted}, got {fault.got}") for fault in wrong) or faults_of(json)
+        return Read(None, "schema", faults) if faults else Read(json)
+
+    bare = fault = ""
     text = _whole_escapes(text)
     for bare in dict.fromkeys((text, bare_text(text))):
         try:
-            return _validate(parse_frozen(bare), schema, reasoning, faults_of)
-        except DataError as fault:
-            error = str(fault)
+            return validate(parse_frozen(bare))
+        except DataError as error:
+            fault = str(error)
     if not bare:
         return Read(None, "empty", (("", "the reply is empty"),))
     first: Read | None = None
     for json in _containers_in(bare) if inside else ():
-        read = _validate(json, schema, reasoning, faults_of)
+        read = validate(json)
         if not read.reason:
             return read
         first = first or read
-    return first or Read(None, "not_json", (("", error),))
+    return first or Read(None, "not_json", (("", fault),))
 
 
 def faults_of_class(request: LMRequest, json: Json) -> tuple[tuple[str, str], ...]:
@@ -454,23 +465,6 @@ def _whole_escapes(text: str) -> str:
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)
-
-
-def _validate(
-    json: Json,
-    schema: Schema,
-    reasoning: Mapping[str, str] | None,
-    faults_of: Callable[[Json], tuple[tuple[str, str], ...]],
-) -> Read:
-    """Validate a value."""
-    if reasoning and is_object(json):
-        json = frozen_dict({**reasoning, **json})  # a field of its own wins
-    try:
-        wrong = problems(schema, json, limit=_MOST_ERRORS)
-    except SchemaTooComplex as error:  # because of the reply, not of the schema
-        return Read(None, "schema", (("", str(error)),))
-    faults = tuple((fault.pointer, f"wanted {fault.wanted}, got {fault.got}") for fault in wrong) or faults_of(json)
-    return Read(None, "schema", faults) if faults else Read(json)
 
 
 def bare_text(text: str) -> str:
