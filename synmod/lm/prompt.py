@@ -19,6 +19,7 @@ from synmod.leaves import Json, did_you_mean, is_object
 
 from . import words
 from .records import Adapter, LMRequest, Message, message, set_constant, turns, with_text
+from .words import Object
 
 LAYOUTS: Final = ("turns", "tags")
 """The names of the layouts, the default one first."""
@@ -54,8 +55,8 @@ _OPENING: Final = re.compile(
 
 def system_text(
     instructions: str,
-    input_schema: Mapping[str, Json],
-    output_schema: Mapping[str, Json] | None,
+    input_schema: Object,
+    output_schema: Object | None,
     without: Iterable[str] = (),
     examples: Sequence[Json] = (),
     *,
@@ -108,9 +109,7 @@ def _section(heading: str, lines: str) -> str:
     return f"{heading}\n{guard_text(lines)}" if lines else ""
 
 
-def example_turns(
-    examples: Sequence[Json], input_schema: Mapping[str, Json], output_schema: Mapping[str, Json] | None
-) -> list[Message]:
+def example_turns(examples: Sequence[Json], input_schema: Object, output_schema: Object | None) -> list[Message]:
     """Return each example as a user turn and the answer to it.
 
     Raises:
@@ -126,7 +125,7 @@ def example_turns(
     return written
 
 
-def answer_of(example: Mapping[str, Json], schema: Mapping[str, Json] | None) -> Json:
+def answer_of(example: Object, schema: Object | None) -> Json:
     """Return the answer of an example: its outputs in declared order; the text of a message without a schema."""
     outputs = example["outputs"]
     if schema is not None:
@@ -134,7 +133,7 @@ def answer_of(example: Mapping[str, Json], schema: Mapping[str, Json] | None) ->
     return outputs.get("content", outputs) if is_object(outputs) else outputs
 
 
-def input_turn(inputs: Mapping[str, Json], schema: Mapping[str, Json], where: str = "inputs") -> Message:
+def input_turn(inputs: Object, schema: Object, where: str = "inputs") -> Message:
     """Return the user turn for inputs: the text of a single text field, else compact JSON in declared order.
 
     Images and files follow the text, which refers to them as `(image 1)` and the like.
@@ -157,7 +156,7 @@ def input_turn(inputs: Mapping[str, Json], schema: Mapping[str, Json], where: st
     return turn
 
 
-def _text(inputs: Mapping[str, Json], schema: Mapping[str, Json]) -> str:
+def _text(inputs: Object, schema: Object) -> str:
     """Return inputs as text that opens no turn, no tag of a prompt and no tool call."""
     fields = words.fields_of(schema)
     if len(inputs) == len(fields) == 1:
@@ -212,9 +211,7 @@ def without_reasoning_field(request: LMRequest, adapter: Adapter) -> LMRequest:
     return replace(request, schema=shorter, messages=tuple(with_less_of_reply(request.messages, schema, shorter)))
 
 
-def with_less_of_reply(
-    messages: Sequence[Message], schema: Mapping[str, Json], less: Mapping[str, Json]
-) -> Iterator[Message]:
+def with_less_of_reply(messages: Sequence[Message], schema: Object, less: Object) -> Iterator[Message]:
     """Yield the turns of a prompt as they would be if the schema of the reply had fewer fields.
 
     Args:
@@ -238,7 +235,7 @@ def with_less_of_reply(
             yield turn if content == turn["content"] else with_text(turn, content)
 
 
-def _reply_blocks(schema: Mapping[str, Json]) -> tuple[str, str]:
+def _reply_blocks(schema: Object) -> tuple[str, str]:
     """Return the schema and the fields of a reply as templates show them."""
     fields = words.output_fields(schema).replace("<", _LESS)
     return words.block("output_schema", words.value_text(schema)), words.block("output_fields", fields)
@@ -290,9 +287,9 @@ class Slots(dict[str, str]):
     Source: DSPy adapters, which render a signature; differs: no value can close the tags of a text.
     """
 
-    def __init__(self, texts: Mapping[str, str], json: Mapping[str, Json], media: Sequence[Json] = ()) -> None:
+    def __init__(self, texts: Mapping[str, str], json: Object, media: Sequence[Json] = ()) -> None:
         super().__init__({name: texts.get(name, "") for name in SLOTS})
-        self.json: Mapping[str, Json] = {name: json.get(name) for name in SLOTS}
+        self.json: Object = {name: json.get(name) for name in SLOTS}
         self.media = list(media)
 
     def __getattr__(self, name: str) -> str:
@@ -408,7 +405,7 @@ class Layout:
 
     def __init__(
         self,
-        output_schema: Mapping[str, Json] | None,
+        output_schema: Object | None,
         template: Mapping[str, str] | None = None,
         prompt: PromptFunction | None = None,
         *,
@@ -448,7 +445,7 @@ class Layout:
             raise ConfigError(f"{where and f'{where}: '}template: {unseen}, before {{inputs}}, or train no examples.")
 
     def render(
-        self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
+        self, instructions: str, examples: Sequence[Json], inputs: Object, input_schema: Object
     ) -> list[Message]:
         """Render one prompt.
 
@@ -493,7 +490,7 @@ class Layout:
         return [*constant.start, *last, *conversation]
 
     def turns_of(
-        self, instructions: str, examples: Sequence[Json], inputs: Mapping[str, Json], input_schema: Mapping[str, Json]
+        self, instructions: str, examples: Sequence[Json], inputs: Object, input_schema: Object
     ) -> tuple[tuple[Message, ...], bool]:
         """Return the turns of the inputs, and whether the prompt ends with them, each as a turn.
 
@@ -505,9 +502,7 @@ class Layout:
             return turns(messages) if messages else (), self._prompt is None
         return (input_turn(inputs, input_schema),), False
 
-    def _constant_for(
-        self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]
-    ) -> "_Constant":
+    def _constant_for(self, instructions: str, examples: Sequence[Json], input_schema: Object) -> "_Constant":
         """Return the part of a prompt that does not depend on the inputs; rendered once."""
         key = (instructions, id(examples), id(input_schema))
         constant = self._constants.get(key)
@@ -517,7 +512,7 @@ class Layout:
             constant = self._constants[key] = self._constant(instructions, examples, input_schema)
         return constant
 
-    def _constant(self, instructions: str, examples: Sequence[Json], input_schema: Mapping[str, Json]) -> _Constant:
+    def _constant(self, instructions: str, examples: Sequence[Json], input_schema: Object) -> _Constant:
         """Render what does not depend on the inputs."""
         if examples:
             self.check_examples()
@@ -565,9 +560,7 @@ class Layout:
         text = _SLOT.sub(lambda match: slots[match[1]], self._template.get("user", "").partition("{inputs}")[0])
         return "" if text.isspace() else text
 
-    def _slots(
-        self, constant: _Constant, values: Mapping[str, Json], schema: Mapping[str, Json]
-    ) -> tuple[Mapping[str, str], Sequence[Json]]:
+    def _slots(self, constant: _Constant, values: Object, schema: Object) -> tuple[Mapping[str, str], Sequence[Json]]:
         """Return the texts of the slots, and the media of examples and inputs."""
         if not values and constant.conversation:
             return {**constant.slots, "inputs": ""}, constant.media
@@ -588,7 +581,7 @@ class Layout:
             return "\n".join(filter(None, [slots[name] for name in _TAGS[role]]))
         return _SLOT.sub(lambda match: slots[match[1]], self._template.get(role, ""))
 
-    def _conversation(self, messages: Sequence[Mapping[str, Json]]) -> tuple[Message, ...]:
+    def _conversation(self, messages: Sequence[Object]) -> tuple[Message, ...]:
         """Return the turns of a conversation among the inputs; refuse system turns, unless they are allowed."""
         for index, turn in enumerate(messages):
             if not self._system_from_inputs and turn.get("role") in ("system", "developer"):

@@ -20,6 +20,8 @@ from synmod.scope import NO_USAGE, Usage
 
 T = TypeVar("T")
 
+Server: TypeAlias = tuple[str, str | None]  # its provider and address
+
 _ROLES: Final = ("assistant", "developer", "system", "tool", "user")
 _MEDIA: Final = ("image_url", "input_audio", "file")
 _CHARACTERS_PER_TOKEN: Final = 3
@@ -152,7 +154,7 @@ def _turn(item: Any, index: int) -> Message:
     return message(**turn)
 
 
-def set_author(turn: Message, author: tuple[str, str | None]) -> Message:
+def set_author(turn: Message, author: Server) -> Message:
     """Return a new turn with its author: the provider and address of the server that wrote it."""
     turn._author = author
     return turn
@@ -196,11 +198,7 @@ def end_of_constant(messages: Sequence[Message]) -> tuple[int, int]:
 
 
 def turns_for(
-    messages: tuple[Message, ...],
-    server: tuple[str, str | None],
-    servers: Sequence[tuple[str, str | None]],
-    *,
-    takes_media: bool = False,
+    messages: tuple[Message, ...], server: Server, servers: Sequence[Server], *, takes_media: bool = False
 ) -> tuple[Message, ...]:
     """Return turns as they are sent to a server, which only gets back what it wrote beside the known keys itself.
 

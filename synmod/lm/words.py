@@ -30,7 +30,8 @@ _WORDED: Final = {
 _LESS: Final = "\\u003c"
 _REPLY_IN_JSON: Final = "Reply with one JSON value that satisfies the schema, and nothing else."
 
-TypeText: TypeAlias = Callable[[Mapping[str, Json], str], str]
+Object: TypeAlias = Mapping[str, Json]
+TypeText: TypeAlias = Callable[[Object, str], str]
 
 json_text = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 """Return compact JSON text in the given key order; not for prompts, where a value could close its tags."""
@@ -48,7 +49,7 @@ def value_text(json: Json) -> str:
     return json_text(json).replace("<", _LESS)
 
 
-def resolve_ref(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
+def resolve_ref(field: Json, root: Object) -> Object:
     """Return the subschema at the end of a chain of references; `{}`, which allows anything, if the chain has no end.
 
     Example:
@@ -73,19 +74,19 @@ def resolve_ref(field: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
     return {}
 
 
-def alternatives(target: Mapping[str, Json]) -> list[Json]:
+def alternatives(target: Object) -> list[Json]:
     """Return the alternatives of `anyOf` or `oneOf`; none for other schemas."""
     arms = target.get("anyOf") or target.get("oneOf")
     return arms if is_array(arms) else []
 
 
-def fields_of(target: Mapping[str, Json]) -> Mapping[str, Json]:
+def fields_of(target: Object) -> Object:
     """Return the declared fields of an object schema; none for other schemas."""
     fields = target.get("properties")
     return fields if is_object(fields) else {}
 
 
-def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _LONGEST_CHAIN) -> Json:
+def in_order(value: Json, schema: Json, root: Object, steps: int = _LONGEST_CHAIN) -> Json:
     """Return a value with its keys in the order of its schema, undeclared ones last.
 
     Of alternatives the first that declares all keys of the value counts; at most `steps` may nest.
@@ -114,7 +115,7 @@ def in_order(value: Json, schema: Json, root: Mapping[str, Json], steps: int = _
     return value
 
 
-def default_instructions(schema: Mapping[str, Json] | None) -> str:
+def default_instructions(schema: Object | None) -> str:
     r"""Return default instructions, from the descriptions of the output model and its fields.
 
     Args:
@@ -140,14 +141,14 @@ def default_instructions(schema: Mapping[str, Json] | None) -> str:
     return "\n\n".join(filter(None, [description_of(schema, schema), task]))
 
 
-def description_of(field: Json, root: Mapping[str, Json]) -> str:
+def description_of(field: Json, root: Object) -> str:
     """Return the description of a field, else that of the schema it refers to."""
     if not is_object(field):
         return ""
     return str(field.get("description") or resolve_ref(field, root).get("description") or "")
 
 
-def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
+def input_fields(schema: Object, without: Iterable[str] = ()) -> str:
     """Return the fields of a schema, one per line, nested ones indented below their field.
 
     Args:
@@ -166,7 +167,7 @@ def input_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str
     return "\n".join(_lines(resolve_ref(schema, schema), schema, _exact, hidden=frozenset(without)))
 
 
-def describe_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> str:
+def describe_fields(schema: Object, without: Iterable[str] = ()) -> str:
     """Return the fields that have a description, each with it and without its type, which a value shows.
 
     Example:
@@ -178,7 +179,7 @@ def describe_fields(schema: Mapping[str, Json], without: Iterable[str] = ()) -> 
     return "\n".join(_lines(resolve_ref(schema, schema), schema, _untold, hidden=frozenset(without)))
 
 
-def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> str:
+def output_fields(schema: Object, examples: Sequence[Json] = ()) -> str:
     """Return the fields of a reply, one per line, with the values and bounds that the schema allows.
 
     Args:
@@ -201,7 +202,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
         return "\n".join(_lines(resolve_ref(schema, schema), schema, _in_words))
     in_examples = frozenset(_leaves(examples))
 
-    def type_text(target: Mapping[str, Json], items: str) -> str:
+    def type_text(target: Object, items: str) -> str:
         values = _values(target)
         unseen = [value for value in values if value not in in_examples]
         if not unseen:
@@ -211,7 +212,7 @@ def output_fields(schema: Mapping[str, Json], examples: Sequence[Json] = ()) -> 
     return "\n".join(_lines(resolve_ref(schema, schema), schema, type_text))
 
 
-def value_sentences(schema: Mapping[str, Json]) -> str:
+def value_sentences(schema: Object) -> str:
     """Return a sentence with the values of each field of a reply; "" unless every field is a word with such a list.
 
     Example:
@@ -237,11 +238,7 @@ def _plural(noun: str) -> str:
 
 
 def _lines(
-    part: Mapping[str, Json],
-    root: Mapping[str, Json],
-    type_text: TypeText,
-    above: tuple[Json, ...] = (),
-    hidden: frozenset[str] = frozenset(),
+    part: Object, root: Object, type_text: TypeText, above: tuple[Json, ...] = (), hidden: frozenset[str] = frozenset()
 ) -> Iterator[str]:
     """Yield the lines of an object and of the objects inside it; a recursive one is listed once.
 
@@ -265,8 +262,8 @@ def _lines(
 
 
 def _describe_type(
-    field: Json, root: Mapping[str, Json], type_text: TypeText, above: tuple[int, ...] = ()
-) -> tuple[str, list[Mapping[str, Json]]]:
+    field: Json, root: Object, type_text: TypeText, above: tuple[int, ...] = ()
+) -> tuple[str, list[Object]]:
     """Return the type of a field in words (`list of integer`), and the object schemas in it."""
     target = resolve_ref(field, root)
     if {*fields_of(target)} == _MEDIA_FIELDS:
@@ -282,7 +279,7 @@ def _describe_type(
     return words if arms else type_text(target, words), objects or within
 
 
-def _exact(target: Mapping[str, Json], items: str) -> str:
+def _exact(target: Object, items: str) -> str:
     """Return the type of a schema, or its values as JSON; `items` is the type of the items of a list."""
     if items:
         return f"list of {items}"
@@ -293,7 +290,7 @@ def _exact(target: Mapping[str, Json], items: str) -> str:
     return " or ".join("list" if name == "array" else name for name in names)
 
 
-def _in_words(target: Mapping[str, Json], items: str) -> str:
+def _in_words(target: Object, items: str) -> str:
     """Return the type of a schema with its bounds, or its values, without quotes if they are plain words."""
     values = _values(target)
     if values and all(isinstance(value, str) and _PLAIN.fullmatch(value) for value in values):
@@ -302,12 +299,12 @@ def _in_words(target: Mapping[str, Json], items: str) -> str:
     return ", ".join([kind, *(() if values else _bounds(target))])
 
 
-def _untold(_target: Mapping[str, Json], _items: str) -> str:
+def _untold(_target: Object, _items: str) -> str:
     """Return no type: a value shows it."""
     return ""
 
 
-def _values(target: Mapping[str, Json]) -> list[Any]:
+def _values(target: Object) -> list[Any]:
     """Return the values that a schema lists."""
     return [target["const"]] if "const" in target else target.get("enum") or []
 
@@ -321,7 +318,7 @@ def _leaves(json: Json) -> Iterator[Any]:
         yield json
 
 
-def _bounds(target: Mapping[str, Json]) -> Iterator[str]:
+def _bounds(target: Object) -> Iterator[str]:
     """Yield the bounds of a number, a text or a list, in words."""
     for lowest, highest, unit in _BOUNDS:
         low, high = target.get(lowest), target.get(highest)
@@ -343,7 +340,7 @@ def schema_text(schema: Json) -> str:
     return f"{block('output_schema', value_text(schema))}\n{_REPLY_IN_JSON}"
 
 
-def without_media(json: Json, schemas: Iterable[Json], root: Mapping[str, Json], media: list[Json], where: str) -> Json:
+def without_media(json: Json, schemas: Iterable[Json], root: Object, media: list[Json], where: str) -> Json:
     """Return a value with `(image 1)` and the like in place of media; add their parts to `media`.
 
     Media are where one of the schemas of the value declares them; JSON of that form elsewhere is text, as it came.
@@ -371,9 +368,9 @@ def without_media(json: Json, schemas: Iterable[Json], root: Mapping[str, Json],
     }
 
 
-def _targets(schemas: Iterable[Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def _targets(schemas: Iterable[Json], root: Object) -> list[Object]:
     """Return the subschemas behind the references of these, with all their alternatives and parts."""
-    targets, pending = dict[int, Mapping[str, Json]](), [*schemas]
+    targets, pending = dict[int, Object](), [*schemas]
     while pending:
         target = resolve_ref(pending.pop(), root)
         if id(target) not in targets:  # alternatives may refer to one another
@@ -382,13 +379,13 @@ def _targets(schemas: Iterable[Json], root: Mapping[str, Json]) -> list[Mapping[
     return [*targets.values()]
 
 
-def _of_field(targets: Iterable[Mapping[str, Json]], name: str) -> list[Json]:
+def _of_field(targets: Iterable[Object], name: str) -> list[Json]:
     """Return the subschemas of a field."""
     declared = [fields_of(target).get(name, target.get("additionalProperties")) for target in targets]
     return [*declared, *(part for target in targets for part in target.get("patternProperties", {}).values())]
 
 
-def _of_item(targets: Iterable[Mapping[str, Json]], index: int) -> list[Json]:
+def _of_item(targets: Iterable[Object], index: int) -> list[Json]:
     """Return the subschemas of an item."""
     first = [[*target.get("prefixItems", ())][index : index + 1] for target in targets]
     return [items[0] if items else target.get("items") for items, target in zip(first, targets, strict=True)]
