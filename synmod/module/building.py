@@ -379,12 +379,11 @@ async def _build_module(block: Build, module: Module, args: tuple[Any, ...], kwa
         with SymbolicFrame(module) as frame:
             listeners = () if record.restored is not None else hooks_for(scope.ambient(), record.hooks)  # not of a load
             place = caller if caller is not None and caller.owner is record else frame  # the call that builds
-            at: Any = scope.place_of(place, place.phase) if listeners else ()
-            started = perf_counter()
+            at, started = (place, place.phase), perf_counter()
             failure: BaseException | None = None
             try:
                 if listeners:
-                    scope.notify(listeners, scope.BuildBegin(*at, inputs.args, inputs.kwargs))
+                    scope.notify(listeners, scope.BuildBegin(*scope.place_of(*at), inputs.args, inputs.kwargs))
                 # traces and overlays are set aside: a build is for all callers
                 with keep_writes(transactions.remember_variable):
                     pending = body(*inputs.args, **inputs.kwargs)
@@ -396,7 +395,7 @@ async def _build_module(block: Build, module: Module, args: tuple[Any, ...], kwa
             finally:
                 if listeners:
                     elapsed_s = perf_counter() - started
-                    scope.notify(listeners, scope.BuildEnd(*at, inputs.args, failure, elapsed_s))
+                    scope.notify(listeners, scope.BuildEnd(*scope.place_of(*at), inputs.args, failure, elapsed_s))
                 failure = None  # avoids a reference cycle of the exception and this frame
         assigned = [name for name, value in attributes_of(module) if before.get(name, ABSENT) is not value]
         mark_built(module, dict(inputs.arguments), frozenset(assigned))
