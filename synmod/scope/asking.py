@@ -15,7 +15,7 @@ from synmod import data, errors
 from synmod.cache import key_of
 from synmod.leaves import Json, aio, check_type, frozen, reset, thaw, wall_time
 
-from .frame import Block, ambient, current_call, place_name
+from .frame import SameBlock, ambient, current_call, place_name
 
 T = TypeVar("T")
 _MISSING: Final = object()
@@ -53,7 +53,7 @@ class Question:
         return {name: thaw(getattr(self, name)) for name in names}
 
 
-class answers(Block):  # noqa: N801  # read as a word: `with sm.answers({...}):`
+class answers(SameBlock):  # noqa: N801  # read as a word: `with sm.answers({...}):`
     """Give answers to questions for a block; a durable run keeps those that it needs.
 
     Args:

@@ -133,18 +133,11 @@ def ambient() -> Ambient:
 class Block:
     """Base of the `with` blocks that add to fields; one may be entered again, and by several tasks at once.
 
-    A subclass that adds something else at each entry calls `enter(field=value)` in an `__enter__` of its own.
-
-    Args:
-        **adds: What the block adds, by field.
+    A subclass calls `enter(field=value)` in `__enter__`.
     """
 
-    def __init__(self, **adds: object) -> None:
-        self._adds = adds
+    def __init__(self) -> None:
         self._entries: list[BlockEntry] = []
-
-    def __enter__(self) -> Any:
-        self.enter(**self._adds)
 
     def enter(self, **adds: object) -> None:
         """Begin the block here: each value joins its field in the record of the open blocks."""
@@ -174,7 +167,22 @@ class Block:
         self.leave()
 
 
-class phase(Block):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
+class SameBlock(Block):
+    """Base of the blocks that add the same at each entry.
+
+    Args:
+        **adds: What the block adds, by field.
+    """
+
+    def __init__(self, **adds: object) -> None:
+        super().__init__()
+        self._adds = adds
+
+    def __enter__(self) -> None:
+        self.enter(**self._adds)
+
+
+class phase(SameBlock):  # noqa: N801  # read as a word: `with sm.phase("reward"):`
     """Run the calls of a block in a phase.
 
     Args:

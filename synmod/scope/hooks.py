@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from synmod import errors, leaves
 
-from .frame import IN_A_HOOK, Ambient, Block, CallFrame, Reward, ambient, current_call, hooks_inside, phase_in
+from .frame import IN_A_HOOK, Ambient, CallFrame, Reward, SameBlock, ambient, current_call, hooks_inside, phase_in
 from .usage import Usage
 
 _LOG: Final = logging.getLogger("synmod.hooks")
@@ -313,7 +313,7 @@ def _overrides(hook: Hook, name: str) -> bool:
     return getattr(getattr(hook, name), "__func__", None) is not vars(Hook)[name]
 
 
-class hooks(Block):  # noqa: N801  # read as a word: `with sm.hooks(h):`
+class hooks(SameBlock):  # noqa: N801  # read as a word: `with sm.hooks(h):`
     """Notify hooks of everything that happens in a block.
 
     Args:

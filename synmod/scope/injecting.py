@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_orig
 
 from synmod import errors
 
-from .frame import Block, ambient
+from .frame import SameBlock, ambient
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ Source: FastAPI's `Depends`, pydantic-ai's `RunContext`; differs: by type, witho
 """
 
 
-class inject(Block):  # noqa: N801  # read as a word: `with sm.inject(customer):`
+class inject(SameBlock):  # noqa: N801  # read as a word: `with sm.inject(customer):`
     """Supply values to the parameters `sm.Injected[T]` of all tools that run in a block, and in tasks that it starts.
 
     Args:
