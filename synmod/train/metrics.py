@@ -708,13 +708,7 @@ def metrics_from(metrics: Any) -> list[Any]:
     """
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise errors.ArgumentError(f"metrics is a {type(metrics).__name__}; give a list of them: metrics=[...].")
-    metrics = list(cast("Iterable[Any]", metrics))
-    for metric in metrics:
-        if isinstance(metric, type):
-            raise errors.ArgumentError(
-                f"metrics has the class {metric.__name__}; write an instance, {metric.__name__}()."
-            )
-    return [resolve_name(metric, _NAMED, "metric") if isinstance(metric, str) else metric for metric in metrics]
+    return [resolve_name(metric, _NAMED, "metric") for metric in cast("Iterable[Any]", metrics)]
 
 
 # -- the metrics of an evaluation --------------------------------------------------------------------------------------

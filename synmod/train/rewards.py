@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from operator import mul
-from typing import Any, Final, Literal, NamedTuple, TypeVar, Unpack, cast
+from typing import Any, Final, Literal, NamedTuple, Unpack, cast
 
 from synmod import data, leaves
 from synmod.blocks import Generator
@@ -30,17 +30,24 @@ from . import targets
 REWARD_ARGUMENTS: Final = ("inputs", "outputs", "target", "example_id", "extra", "usage", "elapsed_s", "calls")
 """The names of the parameters that rewards may have; metrics may have all but `calls`."""
 
-T = TypeVar("T")
-
 _SHOWN: Final = 200  # characters of a value in a critique
 _WORD: Final = r"[\u3040-\u30ff\u3400-\u9fff]|\w+"  # Chinese and Japanese stand without spaces
 
 
-def resolve_name(name: str, table: Mapping[str, type[T]], kind: str) -> T | Any:
-    """Return a new instance of a class of the table, or the entry registered under an id (TrainerError)."""
-    entry: Any = table.get(name) or lookup(name)
+def resolve_name(x: Any, table: Mapping[str, type[Any]], kind: str) -> Any:
+    """Return a new instance for a name of a table, the entry registered under an id, and anything else as it is.
+
+    Raises:
+        TrainerError: An unknown name ('Did you mean').
+        ArgumentError: It is a class.
+    """
+    if isinstance(x, type):
+        raise ArgumentError(f"the {kind} is the class {x.__name__}; write an instance, {x.__name__}().")
+    if not isinstance(x, str):
+        return x
+    entry: Any = table.get(x) or lookup(x)
     if entry is None:
-        leaves.check_choice(f"the name of a {kind}", name, [*table], error=TrainerError)
+        leaves.check_choice(f"the name of a {kind}", x, [*table], error=TrainerError)
     return entry() if isinstance(entry, type) else entry
 
 
@@ -670,9 +677,7 @@ def reward_from(x: Any) -> Reward:
 
     Source: Keras `losses.get`.
     """
-    if isinstance(x, type):
-        raise ArgumentError(f"the reward is the class {x.__name__}; write an instance, {x.__name__}().")
-    x = resolve_name(x, _NAMED, "reward") if isinstance(x, str) else x
+    x = resolve_name(x, _NAMED, "reward")
     return x if isinstance(x, Reward) else RewardFunction(x, getattr(x, "range", (0.0, 1.0)))
 
 
