@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from synmod import errors, scope, tree
@@ -332,19 +332,16 @@ class RunOutcome:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self | None:
         """Return the outcome of a record, without fields of later releases; None for another record."""
-        values = _pick_fields(record, cls)
+        values = _pick(record, cls.__slots__)
         try:
             math.fsum([values["elapsed_s"], *values.get("values", {}).values()])  # these are numbers
             if "feedback" in values:
-                values["feedback"] = Feedback(**_pick_fields(values["feedback"], Feedback))
+                values["feedback"] = Feedback(**_pick(values["feedback"], Feedback.__slots__))
             if "error" in values:
-                error = ExampleError(**_pick_fields(values["error"], ExampleError))
+                error = ExampleError(**_pick(values["error"], ExampleError.__slots__))
                 values["error"] = replace(error, notes=tuple(error.notes))
             if "calls" in values:
-                values["calls"] = tuple(
-                    CallRecord(**{name: call[name] for name in CallRecord._fields if name in call})
-                    for call in values["calls"]
-                )
+                values["calls"] = tuple(CallRecord(**_pick(call, CallRecord._fields)) for call in values["calls"])
             return cls(**values)
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
@@ -377,9 +374,9 @@ class RunOutcome:
         return kind(*row, score, feedback, self.error, *costs, sample, tuple(self.lm_calls), **more)
 
 
-def _pick_fields(json: Any, cls: Any) -> dict[str, Any]:
-    """Return the entries of an object that are fields of a dataclass."""
-    return {item.name: json[item.name] for item in fields(cls) if item.name in json}
+def _pick(json: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the entries of an object that have some names."""
+    return {name: json[name] for name in names if name in json}
 
 
 class RunRow(Protocol):

@@ -28,9 +28,8 @@ def names_of(nest: Any) -> list[str]:
     labels = [_label_of(leaf) for _, leaf in places]
     is_list = all(isinstance(step, int) for path, _ in places for step in path)
     by_label = is_list and all(labels) and max(Counter(labels).values(), default=0) == 1
-    return (
-        labels if by_label else [leaves.path_str(path) or text for (path, _), text in zip(places, labels, strict=True)]
-    )
+    pairs = zip(places, labels, strict=True)
+    return labels if by_label else [leaves.path_str(path) or label for (path, _), label in pairs]
 
 
 def _label_of(leaf: Any) -> str:
@@ -162,14 +161,10 @@ class Targets:
     def _whole(self, target: Any, place: Sequence[str | int]) -> Any:
         """Return the target of one output of several; a bare value becomes its only field."""
         value: Any = self.read(target, place)
-        if (
-            value is None
-            or isinstance(value, data.DataModel | data.JsonDataModel)
-            or leaves.is_object(value)
-            or len(self.fields) != 1
-        ):
+        is_whole = isinstance(value, data.DataModel | data.JsonDataModel | None) or leaves.is_object(value)
+        if is_whole or len(self.fields) != 1:
             return cast("Any", value)
-        return self.read(dict.fromkeys(self.fields, value), place)
+        return self.read(dict.fromkeys(self.fields, cast("Any", value)), place)
 
     def _check_names(self, target: Mapping[str, Any], place: Sequence[str | int]) -> list[str]:
         """Return the names that no output has; raise DataError for one that differs from a field by case or spaces."""
