@@ -95,10 +95,11 @@ async def evaluate(
     Raises:
         ArgumentError: No rows, a repeated id, plain JSON without a schema, a reward that takes
             something else, a keyword of the wrong kind.
-        DataError: Rows that cannot be read, or targets that no output can have; lists all of them.
+        DataError: Rows that cannot be read, or targets that no output can have, or of several fields where a metric
+            counts one label; lists all of them.
         TrainerError: A reward or metric of an unknown name.
         SchemaError: A mask of the reward or of a metric names nothing.
-        CallError: A metric of one label could count several fields.
+        CallError: The mask of a metric of one label leaves several fields.
         Exception: Any error of the data; has the Evaluation so far as `partial`.
         EvaluationError: Too many failures, nothing but failures, or one that is not about its example; has the
             Evaluation so far as `partial`.
