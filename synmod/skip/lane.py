@@ -111,12 +111,6 @@ class Slot:
     reserved_by: "Lane | None" = None
 
 
-def _no_slots() -> dict[Key, Slot]:
-    """Return a new mapping for slots."""
-    return {}
-
-
-@dataclass(slots=True, eq=False)
 class Lane:
     """The uncommitted stashes and pops of one call; the bottom lane belongs to a skip frame.
 
@@ -132,16 +126,32 @@ class Lane:
         is_user_owned: Whether a user owns the skip frame (`use_skip_frame`), so that values not popped stay in it.
     """
 
-    frame: scope.CallFrame | None = None
-    below: "Lane | None" = None
-    symbolic: bool = False
-    skips: module.DeclaredSkips | None = None
-    isolated: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    stashed: dict[Key, Slot] = field(default_factory=_no_slots)
-    popped: dict[Key, Slot] = field(default_factory=_no_slots)
-    entry_slots: dict[Key, Slot] = field(default_factory=_no_slots)
-    done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    is_user_owned: bool = False
+    __slots__ = (
+        "below",
+        "done",
+        "entry_slots",
+        "frame",
+        "is_user_owned",
+        "isolated",
+        "popped",
+        "skips",
+        "stashed",
+        "symbolic",
+    )
+
+    def __init__(
+        self, frame: scope.CallFrame | None = None, below: "Lane | None" = None, *, symbolic: bool = False
+    ) -> None:
+        self.frame = frame
+        self.below = below
+        self.symbolic = symbolic
+        self.skips: module.DeclaredSkips | None = None
+        self.isolated: Mapping[str, Any] = {}
+        self.stashed: dict[Key, Slot] = {}
+        self.popped: dict[Key, Slot] = {}
+        self.entry_slots: dict[Key, Slot] = {}
+        self.done: set[tuple[str, str]] = set()
+        self.is_user_owned = False
 
     def key(self, name: str) -> Key:
         """Return the key of a name of the module."""
