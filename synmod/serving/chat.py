@@ -33,13 +33,11 @@ async def answer_chat(app: Application, exchange: Exchange, _name: str | None) -
         raise Refusal(400, "The body is not an object.")
     endpoint = app.find(exchange, body.get("model"))
     inputs = _read_conversation(endpoint, body)
+    reply = _Reply(exchange, endpoint, await find_text_field(endpoint) if body.get("stream") else None)
     if not body.get("stream"):
-        reply = _Reply(exchange, endpoint)
         outputs = await exchange.run_attended(lambda: app.call(exchange, endpoint, inputs))
         await exchange.answer(200, reply.whole(content_of(outputs)))
         return
-
-    reply = _Reply(exchange, endpoint, await find_text_field(endpoint))
 
     async def stream() -> None:
         async with app.place(exchange), lm.stream(endpoint.call, inputs) as source:

@@ -70,9 +70,9 @@ class Exchange:
         self.event: Callable[[str, Any], bytes] = write_event
         self.failure: Callable[[Refusal], Any] = lambda refusal: refusal.problem(self.request_id)
         if self.path.startswith("/v1/"):
-            self.event, self.failure = _data, Refusal.openai_error
+            self.event, self.failure = (lambda _, body: b"data: %s\n\n" % to_bytes(body)), Refusal.openai_error
         elif self.path == "/mcp":
-            self.event, self.failure = _message, self._rpc_error
+            self.event, self.failure = (lambda _, body: write_event("message", body)), self._rpc_error
         self._group: aio.task_group | None = None
         self._early: list[bytes] = []  # events that wait for the first piece of the answer
 
@@ -230,16 +230,6 @@ class Exchange:
 def write_event(name: str, body: Any) -> bytes:
     """Return a server-sent event."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), to_bytes(body))
-
-
-def _data(_name: str, body: Any) -> bytes:
-    """Return a server-sent event without a name, as OpenAI's are."""
-    return b"data: %s\n\n" % to_bytes(body)
-
-
-def _message(_name: str, body: Any) -> bytes:
-    """Return a server-sent event of MCP."""
-    return write_event("message", body)
 
 
 def event_of(item: Any, answering: Collection[str], *, details: bool) -> tuple[str, Any] | None:

@@ -288,8 +288,8 @@ class ChaosLM(Standing):
         kind = self._draw_fault(random.random())
         least, most = self._latency_s
         if most:
-            wait = leaves.rng(self._seed, nth, f"latency/{purpose}").random()
-            await leaves.aio.sleep(least + wait * (most - least))
+            share = leaves.rng(self._seed, nth, f"latency/{purpose}").random()
+            await leaves.aio.sleep(least + share * (most - least))
         frame = scope.current_call()
         fault = Fault(kind, "" if frame is None else frame.path, request)
         if kind in _FAILURES:
