@@ -160,8 +160,9 @@ class LiteLLMAdapter(chat.ProviderAdapter):
                     chunks: Any = getattr(response, "chunks", None)  # as the provider sent them
                     async for record in response:
                         fields = record.model_dump()
-                        if not any(getattr(chunk, "usage", None) for chunk in chunks or [record]):
-                            fields["usage"] = None  # if there is one, it is litellm's own estimate
+                        sent = chunks or [record]
+                        if fields.get("usage") and not any(getattr(chunk, "usage", None) for chunk in sent):
+                            fields["usage"] = None  # it is litellm's own estimate
                         if piece := assembly.add(fields):
                             yield piece
                     for piece in assembly.end():
