@@ -102,7 +102,7 @@ class ModelCall:
 
     def usage(self, calls: int = 1) -> Usage:
         """Return the tokens and cost of the answered requests, with this number of calls."""
-        return replace(self.total_usage, calls=calls, requests=self.requests)
+        return records.with_fields(self.total_usage, calls=calls, requests=self.requests)
 
     def seconds_left(self) -> float:
         """Return how long the call may still take; infinity where nothing limits it."""
