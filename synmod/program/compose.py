@@ -1,14 +1,13 @@
 """Programs without a subclass: `compose` traces a function, `Sequential` runs members in order."""
 
-import ast
+import dis
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from itertools import chain, pairwise
 from keyword import iskeyword
-from textwrap import dedent
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, ClassVar, Self, Unpack, cast, overload
 
 from pydantic import ValidationError
@@ -120,49 +119,73 @@ def _inputs(fn: Callable[..., Any], label: str) -> tuple[list[SymbolicDataModel]
 def _refuse_untraceable_python(fn: Callable[..., Any], label: str, parameters: Iterable[str]) -> None:
     """Refuse Python that decides around a call: the body runs once, on symbols, and only its calls are kept.
 
-    That is a `try` or `with` around an `await`, also in an async function that it uses, and `x is None` of a symbol. A
-    function without source, such as one of `exec`, is not read.
+    That is a `try` or `with` around an `await`, also in an async function that it uses, and `x is None` of a symbol. It
+    reads the bytecode, since the source of `exec` and of `python -c` is unknown.
     """
-    functions: list[Any] = [inspect.unwrap(fn)]
+    functions = _async_functions(inspect.unwrap(fn))
+    blocks = (lost for function in functions for lost in _blocks_around_calls(function.__code__, label))
+    tests = (lost for function in functions[:1] for lost in _tests_for_none(function.__code__, parameters))
+    for line, what, remedy in chain(blocks, tests):
+        raise BuildError(
+            f"compose: the body of {label!r}, line {line}, has {what}. The body runs once, on symbols, and the program "
+            f"keeps its calls alone. {remedy}; or write a class with `call`, which runs for each value."
+        )
+
+
+def _async_functions(fn: Callable[..., Any]) -> list[Any]:
+    """Return a function, and the async functions of the user that it names, directly or through one another."""
+    functions: list[Any] = [fn]
     for function in functions:
-        with suppress(OSError, SyntaxError):
-            source = ast.parse(dedent(inspect.getsource(function)))
-            for node, what, remedy in _decisions_in(source, label, parameters if function is functions[0] else ()):
-                line = function.__code__.co_firstlineno + node.lineno - 1
-                raise BuildError(
-                    f"compose: the body of {label!r}, line {line}, has {what}. The body runs once, on symbols, and the "
-                    f"program keeps its calls alone. {remedy}; or write a class with `call`, which runs for each value."
-                )
         scopes = inspect.getclosurevars(function)
         for value in (*scopes.nonlocals.values(), *scopes.globals.values()):
             is_new = isinstance(value, FunctionType) and value not in functions
             if is_new and inspect.iscoroutinefunction(value) and not value.__module__.startswith("synmod."):
                 functions.append(value)
+    return functions
 
 
-def _decisions_in(source: ast.AST, label: str, parameters: Iterable[str]) -> Iterator[tuple[Any, str, str]]:
-    """Yield each `try` and `with` around an `await`, and each test of a symbol for None, with the remedy."""
-    nodes = [*ast.walk(source)]
-    results = [node.targets[0] for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Await)]
-    symbols = {*parameters, *(target.id for target in results if isinstance(target, ast.Name))}
-    for node in nodes:
-        match node:
-            case ast.With() | ast.AsyncWith() if _has_await(node.body):
-                remedy = f"Open the block where the program is called, `with ...: await {label}(...)`"
-                yield node, "a `with` around a call", remedy
-            case ast.Try() | ast.TryStar() if _has_await(node.body):
-                remedy = "Write sm.Fallback(first, second) for another module, sm.Retry(module, on=...) to try again"
-                yield node, "a `try` around a call", remedy
-            case ast.Compare(left=ast.Name(name), comparators=[ast.Constant(None)]) if parameters and name in symbols:
-                remedy = "Write `a | b` for b where a is absent, `a & b` for None where either is"
-                yield node, f"a test whether {name} is None, but it is a symbol there and never None", remedy
-            case _:
-                continue
+def _blocks_around_calls(code: CodeType, label: str) -> Iterator[tuple[int | None, str, str]]:
+    """Yield line, description and remedy of each `try` and `with` around an `await`."""
+    instructions = [*dis.get_instructions(code)]
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    table: Any = dis.Bytecode(code)
+    for entry in table.exception_entries:
+        handler, following = instructions[places[entry.target] :][:2]
+        body = instructions[places[entry.start] : places.get(entry.end)]
+        calls = [_line(instruction) for instruction in body if instruction.opname == "GET_AWAITABLE"]
+        if not calls or handler.opname != "PUSH_EXC_INFO":  # other handlers are Python's own, of the await itself
+            continue
+        if following.opname == "WITH_EXCEPT_START":
+            remedy = f"Open the block where the program is called, `with ...: await {label}(...)`"
+            yield calls[0], "a `with` around a call", remedy
+        else:
+            remedy = "Write sm.Fallback(first, second) for another module, sm.Retry(module, on=...) to try again"
+            yield calls[0], "a `try` around a call", remedy
 
 
-def _has_await(body: Iterable[ast.stmt]) -> bool:
-    """Whether statements await something."""
-    return any(isinstance(node, ast.Await) for statement in body for node in ast.walk(statement))
+def _tests_for_none(code: CodeType, parameters: Iterable[str]) -> Iterator[tuple[int | None, str, str]]:
+    """Yield line, description and remedy of each test whether a parameter, or what an `await` returned, is None."""
+    instructions = [*dis.get_instructions(code)]
+    symbols = {*parameters}
+    for before, instruction in pairwise(instructions):
+        if instruction.opname.startswith("STORE_FAST") and before.opname in ("END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"):
+            symbols.add(_names(instruction)[0])
+    for load, following, third in zip(instructions, instructions[1:], instructions[2:], strict=False):
+        is_none = following.opname == "LOAD_CONST" and following.argval is None
+        is_test = following.opname.endswith("_NONE") or (is_none and third.opname in ("IS_OP", "COMPARE_OP"))
+        if is_test and "LOAD_" in load.opname and (name := _names(load)[-1]) in symbols:
+            remedy = "Write `a | b` for b where a is absent, `a & b` for None where either is"
+            yield _line(load), f"a test whether {name} is None, but it is a symbol there and never None", remedy
+
+
+def _names(instruction: dis.Instruction) -> Sequence[Any]:
+    """Return the names that an instruction stores or loads, in order; Python 3.13 joins two instructions into one."""
+    names: Any = instruction.argval
+    return names if leaves.is_sequence(names) else (names,)
+
+
+def _line(instruction: dis.Instruction) -> int | None:
+    return instruction.positions.lineno if instruction.positions else None
 
 
 def _trace_body(
