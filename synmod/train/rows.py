@@ -415,9 +415,10 @@ class Columns:
             y = [column for column, value in rest.items() if column not in unknown or self._is_whole(column, value)]
             form = _row_form(unknown, {part: reader.fields for part, reader in self.targets.parts.items()})
             raise DataError(
-                f"the columns {', '.join(map(repr, unknown))} are neither an input ({', '.join(self._fields)}) nor a "
-                f"field of the output ({', '.join(self.targets.fields)}).{did_you_mean(name, fields)}{form} Rename "
-                f"them, as in sm.load_examples(rename={new}); or name the target, y={y or '[...]'}; others are extra."
+                f"neither an input ({', '.join(self._fields)}) nor a field of the output "
+                f"({', '.join(self.targets.fields)}): {', '.join(map(repr, unknown))}.{did_you_mean(name, fields)}"
+                f"{form} Rename it, as in sm.load_examples(rename={new}); or name the target, y={y or '[...]'}; others "
+                "are extra."
             )
 
     def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -407,7 +407,7 @@ async def test_files_of_spreadsheets_and_records(tmp_path, name, text):
         ("x.json", b'{"text": "a"}\n{"text": "b"}\n', r"one row per line is called \.jsonl"),
         ("x.json", b'{"data": []}', "holds an object of 'data'; wanted a list of rows"),
         ("x.csv", b"Text,label\na,x\n", r"no input 'text'.*rename={'Text': 'text'}.* The columns are 'Text', 'label'"),
-        ("x.csv", b"text,team\na,x\n", r"Rename them, as in sm.load_examples\(rename={'team': 'label'}\)"),
+        ("x.csv", b"text,team\na,x\n", r"Rename it, as in sm.load_examples\(rename={'team': 'label'}\)"),
         ("x.jsonl", b'{"text": "a", "gold": {"label": "x"}}', r"name the target, y=\['gold'\]"),
     ],
 )
