@@ -185,11 +185,18 @@ def _is_known(declared: contract.Contract | contract.DeclaredOutputs, value: Jso
 
 
 def _begin(
-    module: Module, frame: CallFrame, listeners: tuple[Hook, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    module: Module,
+    frame: CallFrame,
+    listeners: tuple[Hook, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    are_values: bool,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the converted arguments, and notify listeners of the call, also where an argument is refused."""
     try:
-        args, kwargs = convert_arguments(module, args, kwargs)
+        if not are_values:
+            args, kwargs = convert_arguments(module, args, kwargs)
     finally:
         if listeners:
             scope.begin_call(listeners, frame, args, kwargs)
@@ -296,7 +303,7 @@ async def call_module(  # noqa: C901  # flat: each function called here slows do
     failure: BaseException | None = None
     try:
         if listeners or not plain:
-            args, kwargs = _begin(module, frame, listeners, args, kwargs)
+            args, kwargs = _begin(module, frame, listeners, args, kwargs, are_values=plain)
         if around is not None and around.deadline is not None:
             scope.check_deadline(frame, around)
         contract = record.contract
