@@ -61,7 +61,9 @@ _STRICT: Final = (
     "maxItems maximum minItems minimum multipleOf pattern properties required title type"
 )
 _STRICT_KEYWORDS: Final = frozenset(_STRICT.split())
-_STRICT_FORMATS: Final = frozenset("date date-time duration email hostname ipv4 ipv6 time uuid".split())  # noqa: SIM905
+_STRICT_FORMATS: Final = frozenset(
+    {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
+)
 _STRICT_MOST: Final = {"properties": 100, "values": 1_000, "characters": 120_000}
 _DEEPEST_STRICT, _LONG_ENUM, _MOST_OF_LONG_ENUM = 5, 250, 15_000
 
